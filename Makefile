@@ -1,0 +1,47 @@
+# The front door: everything one does here, in one word each.  See CMakePresets.json.
+PREFIX ?= /usr/local
+SOAK ?= 20
+build = cmake --preset $(1) $(2) >/dev/null && cmake --build --preset $(1)
+
+help: ## say what there is
+	@awk -F ':.*## ' '/^[a-z ]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
+
+demo: ## watch threads change hands on one semaphore
+	@tools/need build
+	@$(call build,release)
+	@build/release/examples/demo
+
+test: ## build everything and run all tests
+	@tools/need build test
+	@tools/run-tests release
+
+tsan asan: ## the tests under ThreadSanitizer; under Address- and UBSanitizer
+	@tools/need build test $(filter tsan,$@)
+	@tools/run-tests $@
+
+soak: ## the stress tests, SOAK=20 times as long
+	@tools/need build test
+	@WEIR_TEST_SCALE=$(SOAK) tools/run-tests release -L stress --timeout 86400
+
+lint: ## warnings of two compilers, layers, sizes, format, clang-tidy, shellcheck
+	@tools/need build lint
+	@tools/lint
+
+bench: ## measure against the peers
+	@tools/need build bench
+	@$(call build,bench)
+	@bench/run build/bench
+
+format: ## lay out all C and C++
+	@tools/need lint
+	@tools/sources | xargs clang-format -i
+
+install: ## under PREFIX=/usr/local, in DESTDIR if given
+	@tools/need build
+	@$(call build,release,-DCMAKE_INSTALL_PREFIX=$(PREFIX))
+	@cmake --install build/release
+
+clean: ## forget everything built
+	@rm -rf build
+
+.PHONY: help demo test tsan asan soak lint bench format install clean

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: MIT */
+/* Runtimes: their workers, how they begin and how they end. */
+#include <signal.h>
+#include <stdlib.h>
+
+#include <weir/error.h>
+
+#include "base/alloc.h"
+#include "core/park.h"
+#include "task/offload.h"
+#include "task/overflow.h"
+#include "task/sched.h"
+
+enum { MAX_WORKERS = 1024, MAX_STACK = 1 << 30, DEFAULT_OFFLOAD = 16 };
+
+/* ---- counting --------------------------------------------------------------- */
+
+/* First what has ended, then what was spawned: the other way round, a task that is
+ * spawned and ends in between could make up for one that still runs. */
+uint64_t runtime_live(const struct weir_runtime *rt)
+{
+    uint64_t ended = 0, spawned = 0;
+
+    for (uint32_t i = 0; i < rt->worker_count; i++)
+        ended += atomic_get(&rt->workers[i].ended);
+    for (uint32_t i = 0; i < rt->worker_count; i++)
+        spawned += atomic_get(&rt->workers[i].spawned);
+    return spawned + atomic_get(&rt->spawned_outside) - ended;
+}
+
+void runtime_stop_if_done(struct weir_runtime *rt)
+{
+    if (!atomic_get(&rt->closing) || runtime_live(rt) > 0 || atomic_swap(&rt->stop, 1))
+        return;
+    for (uint32_t i = 0; i < rt->worker_count; i++)
+        worker_wake(&rt->workers[i]);
+    weir_event_set(&rt->all_ended); /* whoever waits for that joins the workers next */
+}
+
+void runtime_begin_close(struct weir_runtime *rt)
+{
+    atomic_swap(&rt->closing, 1);
+    for (uint32_t i = 0; i < rt->worker_count; i++)
+        worker_wake(&rt->workers[i]);
+}
+
+static void cancel_if_of(task *t, void *arg)
+{
+    struct worker *home = atomic_get(&t->home);
+
+    if (home && home->runtime == arg)
+        weir_task_cancel(task_handle(t));
+}
+
+void runtime_cancel_all(struct weir_runtime *rt)
+{
+    task_visit(cancel_if_of, rt);
+}
+
+/* ---- spawning --------------------------------------------------------------- */
+
+int runtime_spawn(struct weir_runtime *rt, weir_fn *fn, void *arg, struct weir_task *ret_task)
+{
+    struct worker *here = worker_current && worker_current->runtime == rt ? worker_current : NULL;
+
+    if (rt->max_tasks != UINT64_MAX && runtime_live(rt) >= rt->max_tasks)
+        return WEIR_ENOSPC;
+    task *t = task_new(worker_current, fn, arg);
+    if (t == NULL)
+        return WEIR_ENOMEM;
+
+    struct weir_task handle = task_handle(t);
+    if (ret_task == NULL)
+        weir_task_detach(handle);
+    if (here) {
+        atomic_put(&here->spawned, here->spawned + 1);
+        worker_queue_fresh(here, t);
+    } else {
+        uint32_t i = atomic_add(&rt->next_worker, 1) % rt->worker_count;
+
+        atomic_add(&rt->spawned_outside, 1);
+        atomic_poke(&t->home, &rt->workers[i]);
+        worker_post(&rt->workers[i], t);
+    }
+    if (ret_task)
+        *ret_task = handle;
+    return 0;
+}
+
+/* ---- beginning and end ------------------------------------------------------- */
+
+static uint64_t seed_from_environment(void)
+{
+    const char *text = getenv("WEIR_SCHED_SEED");
+
+    return text ? strtoull(text, NULL, 10) | 1 : 0;
+}
+
+static int worker_init(struct worker *w, struct weir_runtime *rt, size_t stack_bytes)
+{
+    *w = (struct worker){.runtime = rt, .random = seed_from_environment()};
+    stack_pool_init(&w->stacks, stack_bytes);
+    w->looked = mem_alloc(rt->worker_count * sizeof *w->looked);
+    int r = poller_init(&w->poller);
+    return r < 0 ? r : w->looked ? 0 : WEIR_ENOMEM;
+}
+
+static void worker_fini(struct worker *w)
+{
+    task_spares_return(w);
+    poller_fini(&w->poller);
+    timer_heap_fini(&w->timers);
+    stack_pool_fini(&w->stacks);
+    mem_free(w->looked);
+}
+
+static bool are_possible(const struct weir_run_options *o)
+{
+    return o->workers <= MAX_WORKERS && o->stack_bytes <= MAX_STACK &&
+           (o->stack_bytes == 0 || o->stack_bytes >= STACK_MIN) &&
+           (o->flags & ~(uint32_t)WEIR_RUN_CATCH_OVERFLOW) == 0;
+}
+
+int runtime_new(const struct weir_run_options *options, struct weir_runtime **ret_runtime)
+{
+    struct weir_run_options o = options ? *options : (struct weir_run_options){0};
+
+    if (!are_possible(&o))
+        return WEIR_EINVAL;
+    struct weir_runtime *rt = mem_alloc(sizeof *rt);
+    if (rt == NULL)
+        return WEIR_ENOMEM;
+    rt->worker_count = o.workers ? o.workers : 1;
+    rt->flags = o.flags;
+    rt->max_tasks = o.max_tasks ? o.max_tasks : UINT64_MAX;
+    rt->max_offload = o.max_offload ? o.max_offload : DEFAULT_OFFLOAD;
+    rt->workers = mem_alloc_aligned(64, rt->worker_count * sizeof *rt->workers);
+    if (rt->workers == NULL) {
+        mem_free(rt);
+        return WEIR_ENOMEM;
+    }
+
+    size_t stack_bytes = o.stack_bytes ? o.stack_bytes : STACK_DEFAULT;
+    for (uint32_t i = 0; i < rt->worker_count; i++) {
+        int r = worker_init(&rt->workers[i], rt, stack_bytes);
+
+        if (r < 0) {
+            rt->worker_count = i + 1;
+            runtime_free(rt);
+            return r;
+        }
+    }
+    if (rt->flags & WEIR_RUN_CATCH_OVERFLOW)
+        overflow_catch();
+    *ret_runtime = rt;
+    return 0;
+}
+
+void runtime_free(struct weir_runtime *rt)
+{
+    offload_close(rt);
+    for (uint32_t i = 0; i < rt->worker_count; i++)
+        worker_fini(&rt->workers[i]);
+    if (rt->flags & WEIR_RUN_CATCH_OVERFLOW)
+        overflow_release();
+    mem_free(rt->workers);
+    mem_free(rt);
+}
+
+static void *worker_thread(void *arg)
+{
+    struct worker *w = arg;
+    void *alternate = w->runtime->flags & WEIR_RUN_CATCH_OVERFLOW ? overflow_stack() : NULL;
+
+    worker_run(w);
+    overflow_stack_free(alternate);
+    return NULL;
+}
+
+/* Threads for the workers from `first` on.  They take no signals, which are the
+ * program's business, nor SIGPIPE: writing to a closed pipe is an error code. */
+static int start_workers(struct weir_runtime *rt, uint32_t first)
+{
+    sigset_t all, before;
+    int r = 0;
+
+    sigfillset(&all);
+    sigdelset(&all, SIGSEGV);
+    sigdelset(&all, SIGBUS);
+    sigdelset(&all, SIGFPE);
+    sigdelset(&all, SIGILL);
+    sigdelset(&all, SIGABRT);
+    sigdelset(&all, SIGTRAP);
+    sigdelset(&all, SIGSYS);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    for (uint32_t i = first; i < rt->worker_count && r == 0; i++) {
+        r = -pthread_create(&rt->workers[i].thread, NULL, worker_thread, &rt->workers[i]);
+        if (r < 0) { /* those that run have nothing to do yet, and end */
+            atomic_swap(&rt->stop, 1);
+            for (uint32_t k = first; k < i; k++) {
+                worker_wake(&rt->workers[k]);
+                pthread_join(rt->workers[k].thread, NULL);
+            }
+        }
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return r;
+}
+
+static void join_workers(struct weir_runtime *rt, uint32_t first)
+{
+    for (uint32_t i = first; i < rt->worker_count; i++)
+        pthread_join(rt->workers[i].thread, NULL);
+}
+
+/* ---- public ----------------------------------------------------------------- */
+
+struct root {
+    weir_fn *fn;
+    void *arg;
+    struct weir_runtime *runtime;
+    int result;
+};
+
+static int root_main(void *arg)
+{
+    struct root *root = arg;
+
+    root->result = root->fn(root->arg);
+    runtime_begin_close(root->runtime);
+    return root->result;
+}
+
+int weir_run(const struct weir_run_options *options, weir_fn *fn, void *arg)
+{
+    struct root root = {.fn = fn, .arg = arg, .result = WEIR_ENOMEM};
+
+    if (parker_current || worker_current)
+        return WEIR_ECONTEXT;
+    int r = runtime_new(options, &root.runtime);
+    if (r < 0)
+        return r;
+    r = start_workers(root.runtime, 1);
+    if (r == 0)
+        r = runtime_spawn(root.runtime, root_main, &root, NULL);
+    if (r == 0) {
+        void *alternate = root.runtime->flags & WEIR_RUN_CATCH_OVERFLOW ? overflow_stack() : NULL;
+
+        worker_run(&root.runtime->workers[0]);
+        overflow_stack_free(alternate);
+        join_workers(root.runtime, 1);
+        r = root.result;
+    }
+    runtime_free(root.runtime);
+    return r;
+}
+
+int weir_runtime_open(const struct weir_run_options *options, struct weir_runtime **ret_runtime)
+{
+    struct weir_runtime *rt;
+    int r = runtime_new(options, &rt);
+
+    if (r < 0)
+        return r;
+    r = start_workers(rt, 0);
+    if (r < 0) {
+        runtime_free(rt);
+        return r;
+    }
+    *ret_runtime = rt;
+    return 0;
+}
+
+int weir_runtime_close(struct weir_runtime *rt, struct weir_deadline deadline)
+{
+    if (parker_current || worker_current)
+        return WEIR_ECONTEXT;
+    runtime_begin_close(rt);
+    int r = weir_event_wait(&rt->all_ended, deadline);
+    if (r < 0) {
+        runtime_cancel_all(rt);
+        r = weir_event_wait(&rt->all_ended, WEIR_FOREVER) < 0 ? r : WEIR_ETIMEDOUT;
+    }
+    join_workers(rt, 0);
+    runtime_free(rt);
+    return r;
+}
+
+int weir_runtime_spawn(struct weir_runtime *runtime, weir_fn *fn, void *arg,
+                       struct weir_task *ret_task)
+{
+    return runtime_spawn(runtime, fn, arg, ret_task);
+}
+
+struct weir_runtime *weir_runtime_self(void)
+{
+    return worker_current ? worker_current->runtime : NULL;
+}
+
+void weir_runtime_stats(struct weir_runtime *rt, struct weir_runtime_stats *ret_stats)
+{
+    struct weir_runtime_stats s = {
+        .live = runtime_live(rt),
+        .spawned = atomic_peek(&rt->spawned_outside),
+        .stack_bytes = rt->workers[0].stacks.stack_bytes,
+    };
+
+    for (uint32_t i = 0; i < rt->worker_count; i++) {
+        const struct worker *w = &rt->workers[i];
+
+        s.spawned += atomic_peek(&w->spawned);
+        s.ended += atomic_peek(&w->ended);
+        s.switches += atomic_peek(&w->tick);
+        s.stolen += atomic_peek(&w->stolen);
+        s.sleeps += atomic_peek(&w->sleeps);
+        s.stacks += atomic_peek(&w->stacks.count);
+        s.stacks_unguarded += atomic_peek(&w->stacks.unguarded);
+    }
+    *ret_stats = s;
+}
+
+size_t weir_runtime_stack_high_water(struct weir_runtime *rt)
+{
+    size_t most = 0;
+
+    for (uint32_t i = 0; i < rt->worker_count; i++) {
+        size_t used = stack_high_water(&rt->workers[i].stacks);
+
+        most = used > most ? used : most;
+    }
+    return most;
+}

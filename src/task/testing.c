@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+#include <weir/testing.h>
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "core/waitq.h"
+#include "task/sched.h"
+
+void weir_testing_clock_start(void)
+{
+    int64_t real = 0;
+
+    atomic_cas(&clock_virtual_ns, &real, clock_real_ns());
+}
+
+void weir_testing_clock_stop(void)
+{
+    atomic_swap(&clock_virtual_ns, 0);
+}
+
+/* ---- looking at tasks -------------------------------------------------------- */
+
+struct visit {
+    struct weir_runtime *runtime;
+    void (*each)(const struct weir_task_info *info, void *arg);
+    void *arg;
+};
+
+/* The body of another worker's task may end any moment, but its memory stays a body's
+ * for as long as the runtime is open, so what is read is at worst another task's. */
+static void describe_body(const struct body *b, struct weir_task_info *info)
+{
+    int64_t parked_at_ns = atomic_get(&b->parked_at_ns);
+    const char *waits_for = atomic_peek(&b->waits_for);
+
+    info->state = parked_at_ns ? WEIR_TASK_PARKED : WEIR_TASK_READY;
+    if (parked_at_ns) {
+        info->waits_for = waits_for ? waits_for : "time";
+        info->parked_ns = clock_now_ns() - parked_at_ns;
+    }
+}
+
+static void visit_one(task *t, void *arg)
+{
+    const struct visit *visit = arg;
+    struct worker *home = atomic_get(&t->home);
+    struct body *b = atomic_get(&t->body);
+    char name[TASK_NAME_BYTES] = "";
+    struct weir_task_info info = {.task = task_handle(t), .name = name};
+
+    if (home == NULL || home->runtime != visit->runtime)
+        return;
+    if (weir_event_is_set(&t->ended))
+        info.state = WEIR_TASK_ENDED;
+    else if (b)
+        describe_body(b, &info);
+    if (b && info.state != WEIR_TASK_ENDED)
+        body_copy_name(b, name);
+    visit->each(&info, visit->arg);
+}
+
+void weir_visit_tasks(struct weir_runtime *runtime,
+                      void (*each)(const struct weir_task_info *info, void *arg), void *arg)
+{
+    struct visit visit = {runtime, each, arg};
+
+    task_visit(visit_one, &visit);
+}
+
+static void write_line(const struct weir_task_info *info, void *arg)
+{
+    static const char *const states[] = {"unstarted", "ready", "parked", "ended"};
+    char line[160];
+    int n = snprintf(line, sizeof line, "%-31s  %-9s", info->name[0] ? info->name : "-",
+                     states[info->state]);
+
+    if (info->state == WEIR_TASK_PARKED)
+        n += snprintf(line + n, sizeof line - (size_t)n, "  %-10s  %.6f s", info->waits_for,
+                      (double)info->parked_ns / (double)WEIR_S);
+    n += snprintf(line + n, sizeof line - (size_t)n, "\n");
+    ssize_t written = write(*(int *)arg, line, (size_t)n);
+    (void)written; /* whoever gave the descriptor will notice */
+}
+
+void weir_dump_tasks(struct weir_runtime *runtime, int fd)
+{
+    weir_visit_tasks(runtime, write_line, &fd);
+}
