@@ -19,6 +19,10 @@ tsan asan: ## the tests under ThreadSanitizer; under Address- and UBSanitizer
 	@tools/need build test $(filter tsan,$@)
 	@tools/run-tests $@
 
+aarch64: ## the tests of the core and of tasks, cross-built and run under qemu
+	@tools/need build aarch64
+	@tools/run-tests aarch64
+
 soak: ## the stress tests, SOAK=20 times as long
 	@tools/need build test
 	@WEIR_TEST_SCALE=$(SOAK) tools/run-tests release -L stress --timeout 86400
@@ -44,4 +48,4 @@ install: ## under PREFIX=/usr/local, in DESTDIR if given
 clean: ## forget everything built
 	@rm -rf build
 
-.PHONY: help demo test tsan asan soak lint bench format install clean
+.PHONY: help demo test tsan asan aarch64 soak lint bench format install clean

@@ -17,7 +17,8 @@ enum { REPEAT_DEFAULT = 7, REPEAT_MAX = 99, QUICK_DIVISOR = 20, STACK_BYTES = 64
 static const int64_t window_ns = 100 * 1000 * 1000;
 
 static struct {
-    unsigned repeat; /* 0: the default */
+    unsigned repeat;  /* 0: the default */
+    unsigned at_most; /* 0: no limit */
     bool quick, list, samples;
     const char *only;
     cpu_set_t cpus; /* as the program was started, before anyone was pinned */
@@ -62,6 +63,11 @@ void bench_pin(unsigned nth)
     CPU_ZERO(&one);
     CPU_SET(nth_cpu(nth), &one);
     BENCH_CHECK(sched_setaffinity(0, sizeof one, &one) == 0);
+}
+
+void bench_unpin(void)
+{
+    BENCH_CHECK(sched_setaffinity(0, sizeof options.cpus, &options.cpus) == 0);
 }
 
 void bench_spawn(pthread_t *ret_thread, void *(*fn)(void *), void *arg)
@@ -257,6 +263,8 @@ static void ask(const struct bench_question *question)
     static struct samples results[BENCH_CASES_MAX];
     unsigned repeat = options.repeat ? options.repeat : options.quick ? 1 : REPEAT_DEFAULT;
 
+    if (options.at_most && repeat > options.at_most)
+        repeat = options.at_most;
     run_repetitions(question, repeat, results);
     printf("{\"question\":\"%s\",\"unit\":\"%s\",\"better\":\"less\",\"weir\":", question->name,
            question->unit);
@@ -316,6 +324,11 @@ static void ask_or_say_why_not(const struct bench_question *question)
         fprintf(stderr, "%s: skipped, it needs %u CPUs\n", question->name, question->cpus_needed);
     else
         ask(question);
+}
+
+void bench_repeat_at_most(unsigned repeat)
+{
+    options.at_most = repeat;
 }
 
 int bench_main(int argc, char **argv, const struct bench_question *questions, size_t count)

@@ -63,6 +63,9 @@ struct bench_question {
  * stderr).  Returns an exit status. */
 int bench_main(int argc, char **argv, const struct bench_question *questions, size_t count);
 
+/* Before that, for what takes long and varies little. */
+void bench_repeat_at_most(unsigned repeat);
+
 /* ---- for measurements ---------------------------------------------------------- */
 
 int64_t bench_now_ns(void);
@@ -73,6 +76,9 @@ int64_t bench_window_ns(void);
 
 /* Keep the calling thread on the nth (from 0) of the CPUs this process may use. */
 void bench_pin(unsigned nth);
+
+/* Let it use all of them again. */
+void bench_unpin(void);
 
 /* Start a thread with a small stack. */
 void bench_spawn(pthread_t *ret_thread, void *(*fn)(void *), void *arg);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* demo [SPEED] - twelve threads change hands on one semaphore, live.
+/* demo [SPEED] - six threads and six tasks change hands on one semaphore, live.
  *
- * The program keeps books of its own beside the semaphore and fails if the two disagree:
- * if more was lent than there is, if a permit was lost, or if anyone got in before
- * someone who was in line before it.  On a terminal the picture is drawn as it grows (it
- * takes 80x24); elsewhere the acts are told line by line and the picture comes last.
+ * The tasks share one thread of a runtime; all stand in one line.  The program keeps
+ * books of its own beside the semaphore and fails if the two disagree: if more was lent
+ * than there is, if a permit was lost, or if anyone got in before someone who was in line
+ * before it.  On a terminal the picture is drawn as it grows (it takes 80x24); elsewhere
+ * the acts are told line by line and the picture comes last.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -12,21 +13,20 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <weir/weir.h>
 
-enum { WORKERS = 12, HASTY = 10, HEAVY = 11, PERMITS = 4, COLUMNS = 56 };
+enum { WORKERS = 12, THREADS = 6, HASTY = 10, HEAVY = 11, PERMITS = 4, COLUMNS = 56 };
 
 enum state { RESTING, WAITING, HOLDING };
 
 /* (w) is for the worker alone, (b) for whoever holds the book; the rest never changes. */
 struct worker {
-    uint64_t asks;   /* permits, each time                        */
-    int patience_ms; /* how long it waits for them; 0 is for ever */
-    int comes_at_ms; /* when it joins the others                  */
-    pthread_t thread;
+    uint64_t asks;           /* permits, each time                         */
+    int patience_ms;         /* how long it waits for them; 0 is for ever  */
+    int comes_at_ms;         /* when it joins the others                   */
+    pthread_t thread;        /* of the first THREADS; the others are tasks */
     unsigned random;         /* (w) */
     enum state state;        /* (b) */
     uint64_t ticket;         /* (b) its place in the order of arrival */
@@ -37,6 +37,7 @@ struct worker {
 
 static struct worker workers[WORKERS];
 static struct weir_sem slots = WEIR_SEM_INIT(PERMITS);
+static struct weir_runtime *runtime;
 
 static struct {
     struct weir_mutex lock;
@@ -47,7 +48,7 @@ static struct {
     uint64_t drainers;   /* who stand in line without a ticket              */
     uint64_t inversions; /* someone was still in line before one that got in */
     uint64_t overdrafts; /* more was held than that                         */
-    unsigned grants, gave_up;
+    unsigned to_threads, to_tasks, gave_up;
     int64_t longest_wait_ns;
     char held_chart[COLUMNS + 1], capacity_chart[COLUMNS + 1];
 } book = {.lock = WEIR_MUTEX_INIT, .roof = PERMITS};
@@ -69,11 +70,10 @@ static int64_t elapsed_ms(void)
     return (weir_now_ns() - began_ns) * speed / WEIR_MS;
 }
 
+/* In a task, others run meanwhile. */
 static void nap(int64_t ns)
 {
-    struct timespec time = {.tv_sec = ns / WEIR_S, .tv_nsec = ns % WEIR_S};
-
-    nanosleep(&time, NULL);
+    weir_task_sleep(weir_within(ns));
 }
 
 static int column_now(void)
@@ -88,7 +88,7 @@ static int column_now(void)
 static void book_open(void)
 {
     if (weir_mutex_lock(&book.lock, WEIR_FOREVER) < 0)
-        abort(); /* a thread that waits for ever is refused nothing */
+        abort(); /* whoever waits for ever is refused nothing */
 }
 
 static void book_shut(void)
@@ -129,7 +129,7 @@ static void book_grant(struct worker *w)
     book.held += w->asks;
     if (book.held > book.roof)
         book.overdrafts++;
-    book.grants++;
+    *(w < workers + THREADS ? &book.to_threads : &book.to_tasks) += 1;
     w->grants++;
     w->state = HOLDING;
 }
@@ -138,23 +138,13 @@ static void book_result(struct worker *w, int result)
 {
     book_open();
     book.returned++;
+    w->state = RESTING;
     if (result == 0) {
         book_grant(w);
-    } else {
-        w->state = RESTING;
-        if (result == WEIR_ETIMEDOUT) {
-            book.gave_up++;
-            w->chart[column_now()] = 'x';
-        }
+    } else if (result == WEIR_ETIMEDOUT) {
+        book.gave_up++;
+        w->chart[column_now()] = 'x';
     }
-    book_shut();
-}
-
-static void book_return(struct worker *w)
-{
-    book_open();
-    book.held -= w->asks;
-    w->state = RESTING;
     book_shut();
 }
 
@@ -178,19 +168,29 @@ static int take_turn(struct worker *w)
     book_result(w, r);
     if (r == 0) {
         spend(w, 100, 350);
-        book_return(w);
+        book_open();
+        book.held -= w->asks;
+        w->state = RESTING;
+        book_shut();
         weir_sem_release(&slots, w->asks);
     }
     return r;
 }
 
-static void *worker_run(void *arg)
+/* The same for both kinds. */
+static int worker_run(void *arg)
 {
     struct worker *w = arg;
 
     nap(scaled_ns(w->comes_at_ms));
     while (take_turn(w) != WEIR_ECLOSED)
         spend(w, w->patience_ms ? 300 : 40, w->patience_ms ? 500 : 200);
+    return 0;
+}
+
+static void *thread_run(void *arg)
+{
+    worker_run(arg);
     return NULL;
 }
 
@@ -220,7 +220,7 @@ static const struct act {
     uint64_t permits;
     const char *text;
 } acts[] = {
-    {0, 4, "ten threads share 4 permits, in order of arrival"},
+    {0, 4, "six threads and four tasks share 4 permits, in order of arrival"},
     {1000, 4, "l asks for all 4: nobody behind it gets in before it"},
     {2200, 4, "k waits 0.15 s at most, then gives up (x) and holds nothing"},
     {3100, 8, "resized to 8: those who wait are let in at once"},
@@ -273,7 +273,8 @@ static void draw_worker(const struct worker *w)
     static const int hues[WORKERS] = {75, 114, 180, 176, 80, 222, 110, 150, 174, 146, 152, 209};
     char last = 0;
 
-    printf(" %c  asks %d   ", 'a' + (int)(w - workers), (int)w->asks);
+    printf(" %c %-6s asks %d ", 'a' + (int)(w - workers), w < workers + THREADS ? "thread" : "task",
+           (int)w->asks);
     for (const char *c = w->chart; *c; last = *c++) {
         if (on_terminal && *c != last) {
             if (*c >= '0' && *c <= '9')
@@ -288,16 +289,16 @@ static void draw_worker(const struct worker *w)
 
 static void draw_chart(void)
 {
-    puts("             0s        1s        2s        3s        4s        5s      grants");
+    puts("                 0s        1s        2s        3s        4s        5s      grants");
     for (int i = 0; i < WORKERS; i++)
         draw_worker(&workers[i]);
-    printf(" all hold    %s\n of          %s\n", book.held_chart, book.capacity_chart);
+    printf(" all hold        %s\n of              %s\n", book.held_chart, book.capacity_chart);
 }
 
 /* Who waits, in the order of their tickets, which is the order of the queue. */
 static void draw_queue(void)
 {
-    printf(" in line    ");
+    printf(" in line        ");
     for (uint64_t ticket = 0; ticket < book.tickets; ticket++)
         for (int i = 0; i < WORKERS; i++)
             if (workers[i].state == WAITING && workers[i].ticket == ticket)
@@ -310,14 +311,14 @@ static void draw(void)
 {
     static const char *up = "";
 
-    printf("%s\033[J weir: %d threads, one semaphore, first come, first served\n", up, WORKERS);
-    puts(" a digit: holds that many permits   .: waits   x: gave up\n");
-    printf(" now         \033[1m%s\033[0m\n", act_text);
+    printf("%s\033[J weir: 6 threads, 6 tasks, one semaphore, first come, first served\n", up);
+    puts(" a digit: holds that many permits   .: waits   x: gave up");
+    printf(" now             \033[1m%s\033[0m\n", act_text);
     draw_queue();
     putchar('\n');
     draw_chart();
     fflush(stdout);
-    up = "\033[21A\r";
+    up = "\033[20A\r";
 }
 
 /* ---- the whole ----------------------------------------------------------------- */
@@ -326,6 +327,8 @@ static void hire(void)
 {
     static const unsigned char asks[WORKERS] = {1, 1, 2, 1, 1, 2, 1, 1, 3, 1, 1, PERMITS};
 
+    if (weir_runtime_open(NULL, &runtime) < 0)
+        abort();
     began_ns = weir_now_ns();
     for (int i = 0; i < WORKERS; i++) {
         struct worker *w = &workers[i];
@@ -334,7 +337,8 @@ static void hire(void)
         w->random = (unsigned)i * 7919u;
         w->comes_at_ms = i == HASTY ? 2200 : i == HEAVY ? 1000 : i * 20;
         w->patience_ms = i == HASTY ? 150 : 0;
-        if (pthread_create(&w->thread, NULL, worker_run, w) != 0)
+        if (i < THREADS ? pthread_create(&w->thread, NULL, thread_run, w) != 0
+                        : weir_runtime_spawn(runtime, worker_run, w, NULL) < 0)
             abort();
     }
 }
@@ -353,8 +357,9 @@ static void show(void)
         book_shut();
         nap(scaled_ns(50));
     }
-    for (int i = 0; i < WORKERS; i++)
+    for (int i = 0; i < THREADS; i++)
         pthread_join(workers[i].thread, NULL);
+    weir_runtime_close(runtime, WEIR_FOREVER);
 }
 
 static int verdict(void)
@@ -365,11 +370,12 @@ static int verdict(void)
         putchar('\n');
         draw_chart();
     }
-    printf(
-        "\n %u grants, longest wait %.2f s; %u gave up; order inversions: %d; permits lost: %d\n",
-        book.grants, (double)(book.longest_wait_ns * speed) / WEIR_S, book.gave_up,
-        (int)book.inversions, (int)lost);
-    return lost == 0 && book.held == 0 && book.inversions == 0 && book.overdrafts == 0 ? 0 : 1;
+    printf("\n %u grants, %u to threads and %u to tasks; longest wait %.2f s; %u gave up\n",
+           book.to_threads + book.to_tasks, book.to_threads, book.to_tasks,
+           (double)(book.longest_wait_ns * speed) / WEIR_S, book.gave_up);
+    printf(" order inversions: %d; permits lost: %d\n", (int)book.inversions, (int)lost);
+    return !(book.to_threads > 0 && book.to_tasks > 0 && lost == 0 && book.held == 0 &&
+             book.inversions == 0 && book.overdrafts == 0);
 }
 
 int main(int argc, char **argv)

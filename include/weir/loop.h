@@ -7,9 +7,9 @@
  *
  *     weir_runtime_spawn(weir_loop_runtime(loop), fn, arg, NULL);
  *
- * The descriptor is readable exactly when there is something to do, timers included.  Use
- * a loop from one thread at a time; spawning, cancelling and waking its tasks is allowed
- * from any.  On a thread that has stepped a loop, outside its tasks, a blocking call that
+ * The descriptor is readable exactly when there is something to do, timers included.  A
+ * loop belongs to the thread that steps it; spawning, cancelling and waking its tasks is
+ * allowed from any.  On a thread that has stepped a loop, outside its tasks, a blocking call that
  * would have to wait returns WEIR_ECONTEXT: it would stop the host.
  */
 #ifndef WEIR_LOOP_H

@@ -92,7 +92,8 @@ WEIR_API int weir_runtime_close(struct weir_runtime *runtime, struct weir_deadli
     WEIR_NONNULL(1);
 
 /* Start fn(arg) as a task of the runtime, from any thread.  ret_task as below.
- * Returns 0, WEIR_ENOMEM, or WEIR_ENOSPC beyond max_tasks. */
+ * Returns 0, WEIR_ENOMEM, WEIR_ENOSPC beyond max_tasks, or WEIR_ECLOSED when it has
+ * ended (while it is being closed, only its own tasks should spawn). */
 WEIR_API int weir_runtime_spawn(struct weir_runtime *runtime, weir_fn *fn, void *arg,
                                 struct weir_task *ret_task) WEIR_NONNULL(1, 2);
 
@@ -156,7 +157,8 @@ WEIR_API struct weir_task weir_task_self(void);
  * plain thread, 0. */
 WEIR_API int weir_task_yield(void);
 
-/* Returns 0 at that time, or WEIR_ECANCELED.  On a plain thread, too. */
+/* Returns 0 at that time, WEIR_ECANCELED, or WEIR_ECONTEXT in a callback.  Sleeps on a
+ * plain thread, too. */
 WEIR_API int weir_task_sleep(struct weir_deadline until);
 
 /* For messages and dumps; cut after 31 bytes.  Returns 0, or WEIR_ECONTEXT outside. */

@@ -8,10 +8,17 @@
 #include <weir/countdown.h>
 #include <weir/error.h>
 #include <weir/event.h>
+#include <weir/io.h>
 #include <weir/latch.h>
+#include <weir/loop.h>
+#include <weir/map.h>
 #include <weir/mutex.h>
 #include <weir/op.h>
+#include <weir/process.h>
+#include <weir/scope.h>
 #include <weir/sem.h>
+#include <weir/task.h>
+#include <weir/testing.h>
 #include <weir/time.h>
 #include <weir/version.h>
 

@@ -22,15 +22,15 @@ static inline void cpu_yield(void)
     sched_yield();
 }
 
-/* The number of the CPU that we run on, from 1; another number, the same for all, when it
- * cannot be told.  The kernel keeps it up to date in memory that glibc gave it, so it is a
- * load; sched_getcpu reads the same word, with a call around it. */
+/* The number of the CPU that we run on, from 1; 0 when it cannot be told.  The kernel
+ * keeps it up to date in memory that glibc gave it, so it is a load. */
 static inline uint16_t cpu_here(void)
 {
     const char *thread = __builtin_thread_pointer();
     const struct rseq *rseq = (const struct rseq *)(const void *)(thread + __rseq_offset);
+    int cpu = (int)*(const volatile uint32_t *)&rseq->cpu_id;
 
-    return (uint16_t)(*(const volatile uint32_t *)&rseq->cpu_id + 1);
+    return (uint16_t)((cpu < 0 ? sched_getcpu() : cpu) + 1); /* < 0: an old kernel, or qemu */
 }
 
 /* How many CPUs the process was allowed to use when it started. */

@@ -177,15 +177,15 @@ int weir_task_yield(void)
 
 int weir_task_sleep(struct weir_deadline until)
 {
+    task *t = task_current();
     sleeper s = sleeper_self();
     int r = park_refusal(until);
 
     if (r == 0)
         r = park(&s, until);
-    if (r == WEIR_ETIMEDOUT && s.parker == &task_current()->parker &&
-        task_is_struck(task_current()))
-        return WEIR_ECANCELED;
-    return r == WEIR_ETIMEDOUT ? 0 : r;
+    if (r == WEIR_ETIMEDOUT)
+        return t && task_is_struck(t) ? WEIR_ECANCELED : 0;
+    return r;
 }
 
 void weir_shield_begin(struct weir_shield *shield, struct weir_deadline grace)

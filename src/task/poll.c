@@ -2,28 +2,13 @@
 #include "task/poll.h"
 
 #include <errno.h>
-#include <poll.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include <weir/error.h>
-
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "core/park.h"
-
-/* On the stack of the task that waits. */
-struct fd_wait {
-    struct fd_wait *next;
-    uint32_t want; /* events                                  */
-    int got;       /* events, or an error, once it is over    */
-    sleeper sleeper;
-};
-
-static const uint32_t ALWAYS = EPOLLERR | EPOLLHUP; /* cannot be masked */
 
 /* In place of a descriptor: our own eventfd and timerfd. */
 static const uint64_t WAKE = UINT64_MAX, TIMER = UINT64_MAX - 1;
@@ -42,18 +27,26 @@ int poller_init(struct poller *p)
         poller_fini(p);
         return r;
     }
+    poller_list(p);
     return 0;
 }
 
+static void close_if_open(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+/* Also after a poller_init that failed, and again. */
 void poller_fini(struct poller *p)
 {
-    if (p->epoll_fd >= 0)
-        close(p->epoll_fd);
-    if (p->wake_fd >= 0)
-        close(p->wake_fd);
-    if (p->timer_fd >= 0)
-        close(p->timer_fd);
-    mem_free(p->waits);
+    poller_unlist(p);
+    close_if_open(&p->epoll_fd);
+    close_if_open(&p->wake_fd);
+    close_if_open(&p->timer_fd);
+    mem_free(p->slots);
+    p->slots = NULL;
 }
 
 void poller_wake(struct poller *p)
@@ -87,94 +80,6 @@ void poller_set_timer(struct poller *p, int64_t at_ns)
     timerfd_settime(p->timer_fd, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
-/* ---- who waits for what ------------------------------------------------------ */
-
-static int make_room(struct poller *p, int fd)
-{
-    int count = p->waits_count ? p->waits_count : 64;
-
-    if (fd < p->waits_count)
-        return 0;
-    while (count <= fd)
-        count *= 2;
-    struct fd_wait **waits = mem_alloc((size_t)count * sizeof(struct fd_wait *));
-    if (waits == NULL)
-        return WEIR_ENOMEM;
-    if (p->waits)
-        memcpy(waits, p->waits, (size_t)p->waits_count * sizeof(struct fd_wait *));
-    mem_free(p->waits);
-    p->waits = waits;
-    p->waits_count = count;
-    return 0;
-}
-
-static uint32_t all_wanted(const struct poller *p, int fd)
-{
-    uint32_t want = 0;
-
-    for (const struct fd_wait *wait = p->waits[fd]; wait; wait = wait->next)
-        want |= wait->want;
-    return want;
-}
-
-/* End those waits that any of the events ends; `got` is what they are told, or 0 for
- * the events themselves. */
-static void end_waits(struct poller *p, int fd, uint32_t events, int got)
-{
-    struct fd_wait **link = &p->waits[fd], *wait;
-
-    while ((wait = *link)) {
-        uint32_t hit = events & (wait->want | ALWAYS);
-
-        if (hit == 0) {
-            link = &wait->next;
-            continue;
-        }
-        *link = wait->next;
-        wait->got = got ? got : (int)hit;
-        sleeper_done(&wait->sleeper);
-    }
-}
-
-static void unlink_wait(struct poller *p, int fd, const struct fd_wait *wait)
-{
-    struct fd_wait **link = &p->waits[fd];
-
-    while (*link && *link != wait)
-        link = &(*link)->next;
-    if (*link)
-        *link = wait->next;
-}
-
-static int arm(struct poller *p, int fd, uint32_t want)
-{
-    struct epoll_event event = {.events = want | EPOLLONESHOT, .data.u64 = (uint64_t)fd};
-
-    if (epoll_ctl(p->epoll_fd, EPOLL_CTL_MOD, fd, &event) == 0)
-        return 0;
-    if (errno == ENOENT) {
-        /* New, or closed and opened again behind our back: then nobody will ever hear
-         * of the old one. */
-        end_waits(p, fd, UINT32_MAX, -EBADF);
-        if (epoll_ctl(p->epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0)
-            return 0;
-    }
-    return -errno;
-}
-
-static void on_event(struct poller *p, int fd, uint32_t events)
-{
-    end_waits(p, fd, events, 0);
-    if (p->waits[fd] && arm(p, fd, all_wanted(p, fd)) < 0)
-        end_waits(p, fd, UINT32_MAX, -EBADF);
-}
-
-void poller_fd_closing(struct poller *p, int fd)
-{
-    if (fd >= 0 && fd < p->waits_count)
-        end_waits(p, fd, UINT32_MAX, -EBADF);
-}
-
 /* ---- waiting ---------------------------------------------------------------- */
 
 static int wait_events(struct poller *p, struct epoll_event *events, int most, int64_t at_ns)
@@ -188,7 +93,7 @@ static int wait_events(struct poller *p, struct epoll_event *events, int most, i
     }
     int n = epoll_pwait2(p->epoll_fd, events, most, at_ns == INT64_MAX ? NULL : &left, NULL);
     if (n < 0 && errno == ENOSYS) { /* before Linux 5.11: whole milliseconds, rounded up */
-        int64_t ms = (left_ns + WEIR_MS - 1) / WEIR_MS;
+        int64_t ms = left_ns > 0 ? (left_ns + WEIR_MS - 1) / WEIR_MS : 0;
 
         n = epoll_wait(p->epoll_fd, events, most,
                        at_ns == INT64_MAX ? -1 : (int)(ms < 1000000 ? ms : 1000000));
@@ -219,52 +124,6 @@ void poller_wait(struct poller *p, int64_t at_ns)
         else if (what == TIMER)
             p->timer_ns = clear(p->timer_fd);
         else
-            on_event(p, (int)what, events[i].events);
+            poller_fd_event(p, (int)what, events[i].events);
     }
-}
-
-/* What epoll knows of, as poll does. */
-static int look_once(int fd, uint32_t events)
-{
-    struct pollfd pfd = {.fd = fd, .events = (short)events};
-    int n = poll(&pfd, 1, 0);
-
-    if (n < 0)
-        return -errno;
-    if (pfd.revents & POLLNVAL)
-        return -EBADF;
-    return n == 0 ? WEIR_ETIMEDOUT : pfd.revents;
-}
-
-static int park_for(struct poller *p, int fd, struct fd_wait *wait, struct weir_deadline deadline)
-{
-    int r = arm(p, fd, all_wanted(p, fd) | wait->want);
-
-    if (r == -EPERM)
-        return (int)wait->want; /* a file or directory: always ready */
-    if (r < 0)
-        return r;
-    wait->next = p->waits[fd];
-    p->waits[fd] = wait;
-    p->waiting++;
-    r = park(&wait->sleeper, deadline);
-    p->waiting--;
-    unlink_wait(p, fd, wait);
-    return r < 0 ? r : wait->got;
-}
-
-int poller_fd_wait(struct poller *p, int fd, uint32_t events, struct weir_deadline deadline)
-{
-    struct fd_wait wait = {.want = events, .sleeper = sleeper_self()};
-    int r = park_refusal(deadline);
-
-    if (r == WEIR_ETIMEDOUT)
-        return look_once(fd, events);
-    if (r < 0)
-        return r;
-    if (fd < 0)
-        return -EBADF;
-    wait.sleeper.flags = SLEEP_FD;
-    r = make_room(p, fd);
-    return r < 0 ? r : park_for(p, fd, &wait, deadline);
 }

@@ -6,7 +6,17 @@
  * call more than an edge-triggered registration that lasts, and survives what programs
  * do: close a descriptor and open another of the same number, which silently drops a
  * registration.  When arming finds it dropped, those who still wait for the old one are
- * told WEIR's -EBADF. */
+ * told -EBADF.
+ *
+ * A descriptor that is closed through us ends the waits for it on all workers first.  The
+ * table of waits has a lock for that, and all pollers are in one list.  A wait that begins
+ * in between, after its worker's table was looked through and before the descriptor is
+ * closed, would be forgotten by the kernel; so closing is announced before, and looked
+ * for after a wait has been put into the table: one of the two sees the other.
+ *
+ * Who ends a wait takes it out of the table under the lock, and tells its task after.  A
+ * task that gives up in between finds that it is too late, and waits to be told: its
+ * record lies on its stack. */
 #ifndef WEIR_TASK_POLL_H
 #define WEIR_TASK_POLL_H
 
@@ -15,17 +25,23 @@
 
 #include <weir/time.h>
 
-struct fd_wait;
+#include "base/lock.h"
 
-/* (w) throughout: one worker's, but for the eventfd. */
+struct fd_slot;
+
+/* Locking key: (c) constant  (w) its worker only  (l) under lock
+ *              (g) under the lock of the list of all pollers */
 struct poller {
-    int epoll_fd;
-    int wake_fd;
-    int timer_fd;           /* only for a loop's worker; else -1            */
-    int64_t timer_ns;       /* what it is set to; 0 for nothing known       */
-    struct fd_wait **waits; /* by descriptor: those who wait for it */
-    int waits_count;        /* length of that table                 */
-    uint32_t waiting;       /* waits in all                         */
+    int epoll_fd;          /* (c)                                                  */
+    int wake_fd;           /* (c) an eventfd; anyone may write it                  */
+    int timer_fd;          /* (c) only for a loop's worker; else -1                */
+    int64_t timer_ns;      /* (w) what it is set to; 0 for nothing known           */
+    uint32_t waiting;      /* (w) tasks that wait                                  */
+    lock lock;             /*                                                      */
+    struct fd_slot *slots; /* (l) by descriptor: those who wait for it             */
+    int slot_count;        /* (l) length of that table                             */
+    struct poller *next;   /* (g)                                                  */
+    uint32_t visitors;     /* (g) closing threads that look at it; keep it alive   */
 };
 
 int poller_init(struct poller *p);
@@ -43,11 +59,21 @@ void poller_wake(struct poller *p);
  * the waits that it ends.  Current worker only. */
 void poller_wait(struct poller *p, int64_t at_ns);
 
-/* Let the running task wait for EPOLLIN, EPOLLOUT ... on fd.  Returns the events (at
- * least one), or an error. */
+/* ---- descriptors (poll_fd.c) ---------------------------------------------------- */
+
+/* Let the running task, which may wait, wait for EPOLLIN, EPOLLOUT or both on fd.  Returns
+ * those that it is ready for, at least one of them, or an error; -EPERM if nobody can wait
+ * for it, being always ready. */
 int poller_fd_wait(struct poller *p, int fd, uint32_t events, struct weir_deadline deadline);
 
-/* fd is about to be closed: end all waits for it with -EBADF. */
-void poller_fd_closing(struct poller *p, int fd);
+/* End all waits for fd, on whichever worker, with -EBADF, and close it.  Never waits. */
+int poller_fd_close(int fd);
+
+/* What epoll said of fd. */
+void poller_fd_event(struct poller *p, int fd, uint32_t events);
+
+/* Be found by those who close descriptors; no longer be found. */
+void poller_list(struct poller *p);
+void poller_unlist(struct poller *p);
 
 #endif

@@ -6,6 +6,7 @@
 #include <weir/error.h>
 
 #include "base/alloc.h"
+#include "base/cpu.h"
 #include "core/park.h"
 #include "task/offload.h"
 #include "task/overflow.h"
@@ -63,6 +64,8 @@ int runtime_spawn(struct weir_runtime *rt, weir_fn *fn, void *arg, struct weir_t
 {
     struct worker *here = worker_current && worker_current->runtime == rt ? worker_current : NULL;
 
+    if (atomic_get(&rt->stop))
+        return WEIR_ECLOSED;
     if (rt->max_tasks != UINT64_MAX && runtime_live(rt) >= rt->max_tasks)
         return WEIR_ENOSPC;
     task *t = task_new(worker_current, fn, arg);
@@ -159,6 +162,9 @@ int runtime_new(const struct weir_run_options *options, struct weir_runtime **re
 void runtime_free(struct weir_runtime *rt)
 {
     offload_close(rt);
+    task_await_visitors();
+    while (atomic_get(&rt->visitors) > 0)
+        cpu_yield();
     for (uint32_t i = 0; i < rt->worker_count; i++)
         worker_fini(&rt->workers[i]);
     if (rt->flags & WEIR_RUN_CATCH_OVERFLOW)

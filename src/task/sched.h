@@ -29,6 +29,28 @@ struct task_queue {
     task *first, *last;
 };
 
+static inline void queue_push(struct task_queue *q, task *t)
+{
+    t->next = NULL;
+    if (q->first)
+        q->last->next = t;
+    else
+        q->first = t;
+    q->last = t;
+}
+
+static inline task *queue_pop(struct task_queue *q)
+{
+    task *t = q->first;
+
+    if (t)
+        q->first = t->next;
+    return t;
+}
+
+/* What it costs to be woken from the kernel, so what may be spent on not sleeping. */
+#define SEARCH_NS (40 * WEIR_US)
+
 /* Locking key: (w) this worker only  (a) atomic  (w,a) written by it, read by anyone
  *              (f) under fresh_lock  (c) constant */
 struct worker {
@@ -71,6 +93,7 @@ struct weir_runtime {
     uint32_t max_offload;         /* (c)                                              */
     uint32_t next_worker;         /* (a) for spawns from outside                      */
     uint64_t spawned_outside;     /* (a)                                              */
+    uint32_t visitors;            /* (a) calls from outside that are on a worker      */
     uint32_t searching;           /* (a) workers that look for something to take over */
     uint32_t sleeping;            /* (a) workers asleep                               */
     uint32_t closing;             /* (a) to end when no task is left                  */
@@ -88,10 +111,34 @@ extern __thread struct worker *worker_current; /* the worker that this thread is
 void worker_switch(struct worker *w);
 
 /* Append a started task of w's to its run queue. */
-void worker_make_ready(struct worker *w, task *t);
+static inline void worker_make_ready(struct worker *w, task *t)
+{
+    t->order = w->order++;
+    queue_push(&w->ready, t);
+}
 
-/* Queue an unstarted task; w is the current worker. */
-void worker_queue_fresh(struct worker *w, task *t);
+/* Read the clock. */
+int64_t worker_now(struct worker *w);
+
+/* Wake those whose time has come. */
+void worker_run_timers(struct worker *w);
+
+/* Run tasks until the runtime stops. */
+void worker_run(struct worker *w);
+
+/* Run what can run now, at most `most` switches.  True if something is left. */
+bool worker_step(struct worker *w, uint32_t most);
+
+/* Nothing can run: look for something, sleep, or end. */
+void worker_idle(struct worker *w);
+
+/* Has something come from elsewhere? */
+bool worker_has_mail(const struct worker *w);
+
+/* ---- between workers (share.c) --------------------------------------------------- */
+
+/* Wake it if it sleeps. */
+void worker_wake(struct worker *w);
 
 /* Hand a task to another worker: unparked, or new. */
 void worker_post(struct worker *w, task *t);
@@ -99,17 +146,24 @@ void worker_post(struct worker *w, task *t);
 /* Have w look whether t, which the caller holds a reference to, was cancelled. */
 void worker_poke(struct worker *w, task *t);
 
-/* Wake it if it sleeps. */
-void worker_wake(struct worker *w);
+/* See to what was posted (true if anything was) and poked. */
+bool worker_take_inbox(struct worker *w);
+void worker_take_pokes(struct worker *w);
 
-/* Read the clock. */
-int64_t worker_now(struct worker *w);
+/* Queue an unstarted task of the current worker, and see that it is not left lying. */
+void worker_queue_fresh(struct worker *w, task *t);
 
-/* Run tasks until the runtime stops. */
-void worker_run(struct worker *w);
+void worker_push_fresh(struct worker *w, task *t);
+void worker_push_back_fresh(struct worker *w, task *t); /* it was popped before */
 
-/* Run what can run now, at most `most` switches.  True if something is left. */
-bool worker_step(struct worker *w, uint32_t most);
+/* The oldest unstarted task, if it came before `ready` (or that is NULL); or NULL. */
+task *worker_pop_fresh(struct worker *w, const task *ready);
+
+/* If somebody sleeps while more waits here than is about to be run, wake one. */
+void worker_share(struct worker *w);
+
+/* Take unstarted tasks over from a worker that does not get on.  True if any. */
+bool worker_take_over(struct worker *w);
 
 /* ---- runtimes (runtime.c) ------------------------------------------------------- */
 

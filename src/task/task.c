@@ -13,6 +13,7 @@
 #include "task/task.h"
 
 #include "base/alloc.h"
+#include "base/cpu.h"
 #include "base/lock.h"
 #include "core/op.h"
 #include "task/sched.h"
@@ -22,7 +23,7 @@ static const uint64_t JOINED = UINT64_C(1) << 30;
 static const uint64_t JOINING = UINT64_C(1) << 29;
 static const uint64_t HOLDERS = (UINT64_C(1) << 29) - 1;
 
-enum { RECORDS_A_SLAB = 64 * 1024 / sizeof(task) - 1 };
+enum { RECORDS_A_SLAB = (size_t)64 * 1024 / sizeof(task) - 1 };
 
 /* Never freed: a stale handle may point into it for as long as the process lives. */
 struct record_slab {
@@ -35,6 +36,15 @@ static struct {
     struct record_slab *slabs; /* under lock */
     task *spares;              /* under lock; linked by next */
 } records;
+
+/* (a) Calls that go from a record to its worker, which may end meanwhile. */
+static uint32_t visitors;
+
+void task_await_visitors(void)
+{
+    while (atomic_get(&visitors) > 0)
+        cpu_yield();
+}
 
 static uint32_t generation_of(uint64_t life)
 {
@@ -118,6 +128,7 @@ void task_spares_return(struct worker *w)
 
 void task_visit(void (*each)(task *t, void *arg), void *arg)
 {
+    atomic_add(&visitors, 1);
     lock_take(&records.lock);
     struct record_slab *slab = records.slabs;
     lock_drop(&records.lock);
@@ -133,6 +144,7 @@ void task_visit(void (*each)(task *t, void *arg), void *arg)
             }
         }
     }
+    atomic_add(&visitors, (uint32_t)-1);
 }
 
 /* ---- holding ---------------------------------------------------------------- */
@@ -146,6 +158,7 @@ task *task_new(struct worker *here, weir_fn *fn, void *arg)
     uint64_t generation = generation_of(atomic_peek(&t->life));
     t->parker.ops = &task_parker_ops;
     t->next = NULL;
+    atomic_poke(&t->home, NULL);
     t->body = NULL;
     t->fn = fn;
     t->arg = arg;
@@ -197,6 +210,7 @@ struct weir_task task_handle(const task *t)
 
 void task_finish(task *t, int result)
 {
+    atomic_put(&t->home, NULL); /* from now on nobody goes from here to the worker */
     t->result = result;
     weir_event_set(&t->ended);
     task_drop(t);
@@ -267,14 +281,16 @@ int weir_task_cancel(struct weir_task handle)
 
     if (t == NULL)
         return WEIR_EINVAL;
+    atomic_add(&visitors, 1);
     if (atomic_swap(&t->cancelled, 1) == 0) {
         struct worker *home = atomic_get(&t->home);
 
-        if (home == here)
+        if (home && home == here)
             task_on_poke(here, t);
-        else
+        else if (home)
             worker_poke(home, t);
     }
+    atomic_add(&visitors, (uint32_t)-1);
     task_drop(t);
     return 0;
 }

@@ -45,7 +45,7 @@ typedef struct weir_task_ task;
 struct weir_task_ {
     parker parker;           /* (c) how it sleeps                                        */
     task *next;              /* (q) in a run queue, inbox or free list                   */
-    struct worker *home;     /* (a) where it runs, or is queued to be run                */
+    struct worker *home;     /* (a) where it runs, or is to run; NULL when it has ended  */
     struct body *body;       /* (h,a) NULL until it is started                           */
     weir_fn *fn;             /* (c)                                                      */
     void *arg;               /* (c)                                                      */
@@ -91,6 +91,10 @@ void task_finish(task *t, int result);
 
 /* Look at every record that exists.  Those of other workers are moving targets. */
 void task_visit(void (*each)(task *t, void *arg), void *arg);
+
+/* No task of some workers is left.  Wait until nobody is on the way from a record to one
+ * of them, so that they can be freed. */
+void task_await_visitors(void);
 
 /* Give a worker's spare records to everybody, when it ends. */
 void task_spares_return(struct worker *w);

@@ -6,6 +6,7 @@
  * away) succeeds (or fails) with that, however late it notices. */
 #include <weir/weir.h>
 
+#include <sched.h>
 #include <stddef.h>
 
 #include "harness/test.h"
@@ -19,7 +20,7 @@
 struct flow {
     int (*wait)(void *object, struct weir_deadline deadline);
     void (*undo)(void *object); /* what a wait breaks that came too late even to queue */
-    void *object;
+    void *object;               /* which begins with its queue                         */
     int result;
     int leaving, returned;
 };
@@ -73,10 +74,18 @@ static void start_and_hold_at_sleep(struct flow *f)
     test_reached(SLEEP);
 }
 
+static uint32_t queued(const void *object)
+{
+    return __atomic_load_n(&((const struct weir_waitq_ *)object)->length, __ATOMIC_RELAXED);
+}
+
+/* Start it and return once it is queued. */
 static void start(struct flow *f)
 {
-    start_and_hold_at_sleep(f);
-    test_let_go(SLEEP);
+    uint32_t before = queued(f->object);
+
+    test_spawn(run, f);
+    EVENTUALLY(queued(f->object) == before + 1);
 }
 
 /* Start it and return once its time is up and it is about to leave, where it is held. */
@@ -795,23 +804,66 @@ TEST(one_of_a_crowd_that_is_about_to_sleep_is_woken_with_those_asleep)
 
     for (int i = 0; i < 4; i++) {
         f[i] = (struct flow){.wait = wait_for_event, .object = &event};
-        if (i < 3)
-            start(&f[i]);
-        else
+        if (i == 0)
             start_and_hold_at_sleep(&f[i]);
+        else
+            start(&f[i]);
     }
     weir_event_set(&event);
-    for (int i = 0; i < 3; i++)
+    for (int i = 1; i < 4; i++)
         CHECK_EQ(result_of(&f[i]), 0);
+    CHECK(!has_returned(&f[0]));
     test_let_go(SLEEP);
-    CHECK_EQ(result_of(&f[3]), 0);
+    CHECK_EQ(result_of(&f[0]), 0);
+}
+
+/* Without a testpoint, for what lies between the last look and the sleep: many times, at
+ * some moment between the call and a sound sleep. */
+enum { NAPS = 4000 };
+
+struct lullaby {
+    struct weir_event events[NAPS];
+    struct weir_sem sem; /* a release for each wait of the sleeper */
+    int started;
+};
+
+static void fall_asleep_often(void *arg)
+{
+    struct lullaby *l = arg;
+
+    for (int i = 0; i < NAPS; i++) {
+        __atomic_store_n(&l->started, i + 1, __ATOMIC_RELEASE);
+        if (i % 2)
+            CHECK_EQ(weir_event_wait(&l->events[i], WEIR_FOREVER), 0);
+        else
+            CHECK_EQ(weir_sem_acquire(&l->sem, 1, WEIR_FOREVER), 0);
+    }
+}
+
+TEST(a_wake_up_in_the_middle_of_falling_asleep_is_not_lost)
+{
+    static struct lullaby l = {.sem = WEIR_SEM_INIT(NAPS)};
+
+    take(&l.sem, NAPS);
+    test_spawn(fall_asleep_often, &l);
+    for (int i = 0; i < NAPS; i++) {
+        while (__atomic_load_n(&l.started, __ATOMIC_ACQUIRE) <= i)
+            sched_yield();
+        for (int64_t then_ns = weir_now_ns() + test_random(20000); weir_now_ns() < then_ns;)
+            ;
+        if (i % 2)
+            weir_event_set(&l.events[i]);
+        else
+            release_one(&l.sem);
+    }
+    test_join_all(); /* hangs if one was lost */
 }
 
 /* ---- condition ------------------------------------------------------------------ */
 
 struct place {
-    struct weir_mutex mutex;
     struct weir_cond changed;
+    struct weir_mutex mutex;
     int inside; /* guarded by the mutex; TSan watches */
 };
 

@@ -527,7 +527,7 @@ static void end_the_wait(struct weir_sem *sem, int how)
 
 TEST_WITHIN(a_semaphore_may_be_freed_as_soon_as_its_last_wait_has_returned, 20)
 {
-    struct relay r = {.rounds = test_scaled(5000)};
+    struct relay r = {.rounds = test_scaled(4000)};
 
     test_spawn(wait_and_free, &r);
     for (int i = 0; i < r.rounds; i++) {
@@ -539,8 +539,8 @@ TEST_WITHIN(a_semaphore_may_be_freed_as_soon_as_its_last_wait_has_returned, 20)
         hand_on(&r, sem);
         while (i % 4 != 0 && weir_sem_waiting(sem) == 0)
             sched_yield(); /* mostly it is queued, and sometimes it comes too late */
-        for (int pause = (int)test_random(300); pause > 0; pause--)
-            __asm__ volatile(""); /* spinning, falling asleep or asleep */
+        for (int64_t then_ns = weir_now_ns() + test_random(20000); weir_now_ns() < then_ns;)
+            ; /* it spins, falls asleep or is asleep by then */
         end_the_wait(sem, (int)test_random(3));
         while (in_hand(&r) != NULL)
             sched_yield();

@@ -133,7 +133,9 @@ static inline int calls(void)
 /* ---- end of life ------------------------------------------------------------- */
 
 /* Object after object is freed by its waiter the moment the wait returns, while the
- * call that ended the wait may still be running: ASan watches that one. */
+ * call that ended the wait may still be running: ASan watches that one.  The wait ends
+ * at any moment from before it began until the thread sleeps, and if the thread missed
+ * that just once, all would stand still. */
 struct short_lives {
     size_t size;
     void (*init)(void *object);
@@ -143,6 +145,21 @@ struct short_lives {
     void *handed_over;
 };
 
+/* Move the calling thread to the first or the last of our CPUs.  Half of the lives are
+ * spent where the scheduler likes, half with waiter and waker side by side. */
+static inline void move_to_cpu(bool last)
+{
+    cpu_set_t ours, one;
+    size_t cpu = last ? CPU_SETSIZE - 1 : 0;
+
+    CHECK_EQ(sched_getaffinity(0, sizeof ours, &ours), 0);
+    while (!CPU_ISSET(cpu, &ours))
+        cpu = last ? cpu - 1 : cpu + 1;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    CHECK_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+}
+
 static inline void wait_and_free(void *arg)
 {
     struct short_lives *l = arg;
@@ -150,11 +167,36 @@ static inline void wait_and_free(void *arg)
     for (int i = 0; i < l->rounds; i++) {
         void *object;
 
+        if (i == l->rounds / 2)
+            move_to_cpu(true);
         while ((object = __atomic_load_n(&l->handed_over, __ATOMIC_ACQUIRE)) == NULL)
             sched_yield();
         CHECK(l->wait(object, WEIR_FOREVER) >= 0);
         free(object);
         __atomic_store_n(&l->handed_over, NULL, __ATOMIC_RELEASE);
+    }
+}
+
+/* Let time pass until the wait shall end. */
+static inline void choose_moment(void *object)
+{
+    uint32_t moment = test_random(4);
+
+    if (moment == 0)
+        return; /* perhaps before it begins */
+    while (queued(object) == 0)
+        sched_yield();
+    if (moment == 1) { /* sooner or later */
+        for (int64_t end_ns = weir_now_ns() + test_random(30) * WEIR_US; weir_now_ns() < end_ns;)
+            ;
+    } else { /* just when it falls asleep */
+        const waiter *w = nth_waiter(object, 0);
+
+        for (int i = 1; state_of(w) != ASLEEP; i++)
+            if (i % 1000 == 0)
+                sched_yield();
+        for (volatile uint32_t pauses = test_random(100); pauses > 0;)
+            pauses--;
     }
 }
 
@@ -165,11 +207,12 @@ static inline void live_short_lives(struct short_lives l)
     for (int i = 0; i < l.rounds; i++) {
         void *object = malloc(l.size);
 
+        if (i == l.rounds / 2)
+            move_to_cpu(false);
         CHECK(object != NULL);
         l.init(object);
         __atomic_store_n(&l.handed_over, object, __ATOMIC_RELEASE);
-        for (bool wait = test_random(2); wait && queued(object) == 0;)
-            sched_yield();
+        choose_moment(object);
         l.end_wait(object);
         while (__atomic_load_n(&l.handed_over, __ATOMIC_ACQUIRE) != NULL)
             sched_yield();

@@ -421,6 +421,25 @@ TEST(a_semaphore_remembers_where_it_was_given_and_taken)
     }
 }
 
+/* So that a close need not look at every waiter when none of them may stay. */
+TEST(a_semaphore_counts_those_who_wait_for_idleness)
+{
+    struct weir_sem sem = WEIR_SEM_INIT(1);
+    struct weir_op op[3] = {WEIR_OP_INIT, WEIR_OP_INIT, WEIR_OP_INIT};
+
+    CHECK_EQ(weir_sem_try_acquire(&sem, 1), 0);
+    CHECK_EQ(weir_sem_wait_idle_async(&sem, &op[0], ignore), 0);
+    CHECK_EQ(weir_sem_wait_idle_async(&sem, &op[1], ignore), 0);
+    CHECK_EQ(weir_sem_acquire_async(&sem, 1, &op[2], ignore), 0);
+    CHECK_EQ(weir_sem_wait_idle(&sem, WEIR_NO_WAIT), WEIR_ETIMEDOUT);
+    CHECK_EQ(sem.idlers_, 2);
+    CHECK_EQ(weir_op_cancel(&op[0]), 1);
+    CHECK_EQ(sem.idlers_, 1);
+    CHECK_EQ(weir_sem_release(&sem, 1), 0);
+    CHECK_EQ(sem.idlers_, 0);
+    CHECK_EQ(weir_sem_waiting(&sem), 0);
+}
+
 static uint8_t crowd_of(const void *key)
 {
     sleeper s = sleeper_self();
@@ -465,11 +484,11 @@ static bool has_returned(const struct attendant *a)
 
 TEST(two_crowds_that_share_a_word_do_not_end_each_others_waits)
 {
-    static struct weir_event events[1000];
+    static struct weir_event events[10000]; /* one word in 255 is the same */
     struct attendant a[2] = {{.event = &events[0]}, {.event = &events[1]}};
 
     while (crowd_of(a[1].event) != crowd_of(a[0].event))
-        CHECK(++a[1].event < events + 1000);
+        CHECK(++a[1].event < events + 10000);
     for (int i = 0; i < 2; i++)
         test_spawn(attend, &a[i]);
     for (int i = 0; i < 2; i++)

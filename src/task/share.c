@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT */
+/* What goes from one worker to another: tasks that were unparked, spawned or cancelled
+ * elsewhere, and tasks that have not started. */
+#include "task/sched.h"
+
+/* So many unstarted tasks are worth taking over even from a worker that gets on. */
+enum { BACKLOG = 256 };
+
+/* ---- unstarted tasks --------------------------------------------------------- */
+
+static bool came_before(const task *a, const task *b)
+{
+    return (int32_t)(a->order - b->order) < 0;
+}
+
+/* One worker alone needs no lock for what nobody else can take. */
+UNCHECKED static void lock_fresh(struct worker *w)
+{
+    if (w->runtime->worker_count > 1)
+        lock_take(&w->fresh_lock);
+}
+
+UNCHECKED static void unlock_fresh(struct worker *w)
+{
+    if (w->runtime->worker_count > 1)
+        lock_drop(&w->fresh_lock);
+}
+
+void worker_push_fresh(struct worker *w, task *t)
+{
+    t->order = w->order++;
+    atomic_poke(&t->home, w);
+    lock_fresh(w);
+    queue_push(&w->fresh, t);
+    atomic_poke(&w->fresh_count, w->fresh_count + 1);
+    unlock_fresh(w);
+}
+
+/* The oldest unstarted task, if it came before `ready` (or there is no such). */
+task *worker_pop_fresh(struct worker *w, const task *ready)
+{
+    task *t = NULL;
+
+    if (atomic_peek(&w->fresh_count) == 0)
+        return NULL;
+    lock_fresh(w);
+    if (w->fresh.first && (ready == NULL || came_before(w->fresh.first, ready))) {
+        t = queue_pop(&w->fresh);
+        atomic_poke(&w->fresh_count, w->fresh_count - 1);
+    }
+    unlock_fresh(w);
+    return t;
+}
+
+void worker_push_back_fresh(struct worker *w, task *t)
+{
+    lock_fresh(w);
+    t->next = w->fresh.first;
+    if (w->fresh.first == NULL)
+        w->fresh.last = t;
+    w->fresh.first = t;
+    atomic_poke(&w->fresh_count, w->fresh_count + 1);
+    unlock_fresh(w);
+}
+
+/* ---- between workers -------------------------------------------------------- */
+
+void worker_wake(struct worker *w)
+{
+    if (atomic_get(&w->asleep) && atomic_swap(&w->asleep, 0))
+        poller_wake(&w->poller);
+}
+
+static void post(struct worker *w, task *t)
+{
+    task *newest = atomic_peek(&w->inbox);
+
+    do {
+        t->next = newest;
+    } while (!atomic_cas(&w->inbox, &newest, t));
+    if (newest == NULL)
+        worker_wake(w);
+}
+
+/* Once it is posted, t may run, be the last to end, and the runtime be closed, before we
+ * have woken the worker; unless we are one of those that closing waits for. */
+void worker_post(struct worker *w, task *t)
+{
+    struct weir_runtime *rt = w->runtime;
+    bool outside = worker_current == NULL || worker_current->runtime != rt;
+
+    if (outside)
+        atomic_add(&rt->visitors, 1);
+    post(w, t);
+    if (outside)
+        atomic_add(&rt->visitors, (uint32_t)-1);
+}
+
+void worker_poke(struct worker *w, task *t)
+{
+    if (atomic_swap(&t->poked, 1))
+        return; /* is in a list already, and has not been looked at yet */
+    task_hold(task_handle(t));
+
+    task *newest = atomic_peek(&w->pokes);
+    do {
+        t->next_poked = newest;
+    } while (!atomic_cas(&w->pokes, &newest, t));
+    worker_wake(w);
+}
+
+bool worker_take_inbox(struct worker *w)
+{
+    task *t = atomic_peek(&w->inbox) ? atomic_swap(&w->inbox, NULL) : NULL, *oldest = NULL;
+    bool any = t != NULL;
+
+    while (t) { /* newest first: turn it round */
+        task *next = t->next;
+
+        t->next = oldest;
+        oldest = t;
+        t = next;
+    }
+    while ((t = oldest)) {
+        oldest = t->next;
+        if (t->body)
+            worker_make_ready(w, t);
+        else
+            worker_push_fresh(w, t);
+    }
+    return any;
+}
+
+void worker_take_pokes(struct worker *w)
+{
+    task *t = atomic_peek(&w->pokes) ? atomic_swap(&w->pokes, NULL) : NULL;
+
+    while (t) {
+        task *next = t->next_poked;
+        struct worker *home = atomic_get(&t->home);
+
+        atomic_swap(&t->poked, 0);
+        if (home == w)
+            task_on_poke(w, t);
+        else if (home)
+            worker_poke(home, t); /* it was taken over in the meantime */
+        task_drop(t);
+        t = next;
+    }
+}
+
+/* Somebody sleeps while more is waiting here than is about to be run. */
+void worker_share(struct worker *w)
+{
+    struct weir_runtime *rt = w->runtime;
+
+    if (rt->worker_count == 1 || !atomic_peek(&rt->sleeping) || atomic_peek(&rt->searching))
+        return;
+    if (worker_now(w) - w->woke_ns < SEARCH_NS)
+        return; /* whoever was woken then has just found nothing to take */
+    w->woke_ns = w->now_ns;
+    for (uint32_t i = 0; i < rt->worker_count; i++) {
+        if (atomic_peek(&rt->workers[i].asleep)) {
+            worker_wake(&rt->workers[i]);
+            return;
+        }
+    }
+}
+
+void worker_queue_fresh(struct worker *w, task *t)
+{
+    worker_push_fresh(w, t);
+    if (atomic_peek(&w->fresh_count) > 1)
+        worker_share(w);
+}
+
+/* Take over half of what v has not started. */
+static bool take_half(struct worker *w, struct worker *v)
+{
+    struct task_queue taken = {0};
+    task *t;
+
+    lock_take(&v->fresh_lock);
+    uint32_t count = (v->fresh_count + 1) / 2;
+    for (uint32_t i = 0; i < count && (t = queue_pop(&v->fresh)); i++) {
+        atomic_poke(&v->fresh_count, v->fresh_count - 1);
+        queue_push(&taken, t);
+    }
+    lock_drop(&v->fresh_lock);
+
+    bool any = taken.first != NULL;
+    while ((t = queue_pop(&taken))) {
+        atomic_poke(&w->stolen, w->stolen + 1);
+        worker_push_fresh(w, t);
+    }
+    return any;
+}
+
+bool worker_take_over(struct worker *w)
+{
+    struct weir_runtime *rt = w->runtime;
+
+    for (uint32_t i = 0; i < rt->worker_count; i++) {
+        struct worker *v = &rt->workers[i];
+        uint32_t tick = atomic_peek(&v->tick), fresh = atomic_peek(&v->fresh_count);
+        bool stands = tick == w->looked[i];
+
+        w->looked[i] = tick;
+        if (v != w && fresh > 0 && (stands || fresh >= BACKLOG) && take_half(w, v))
+            return true;
+    }
+    return false;
+}

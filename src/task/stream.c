@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+/* Reading and writing: try, and if that would block, wait and try again.
+ *
+ * How to try without blocking depends on what the descriptor is, which the kernel tells
+ * soonest if it is asked to do it. */
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <weir/io.h>
+
+#include "task/io.h"
+
+enum manner {
+    AS_SOCKET,  /* MSG_DONTWAIT                                                        */
+    AS_PIPE,    /* RWF_NOWAIT, since Linux 6.5 also for pipes                          */
+    AFTER_WAIT, /* files, where that may fail for ever, and whatever knows neither     */
+};
+
+struct stream {
+    int fd;
+    enum manner manner;
+    bool ready; /* it was waited for, and nothing done since */
+};
+
+/* ---- trying ----------------------------------------------------------------- */
+
+/* What epoll refuses: it is always ready, says poll, while RWF_NOWAIT may find that it is
+ * not until somebody reads it in earnest. */
+static bool is_file(int fd)
+{
+    struct stat st;
+
+    return fstat(fd, &st) == 0 && (S_ISREG(st.st_mode) || S_ISBLK(st.st_mode));
+}
+
+/* RWF_NOWAIT has failed with `error`.  If that is final for this kind of file, go over to
+ * waiting first; returns what the caller is to do now. */
+static ssize_t without_nowait(struct stream *s, int error)
+{
+    if (error == EOPNOTSUPP || error == ENOSYS || (error == EAGAIN && is_file(s->fd))) {
+        s->manner = AFTER_WAIT;
+        return WEIR_EAGAIN;
+    }
+    return -error;
+}
+
+static ssize_t try_read(struct stream *s, void *data, size_t n)
+{
+    struct iovec iov = {.iov_base = data, .iov_len = n};
+    ssize_t got;
+
+    if (s->manner == AS_SOCKET) {
+        got = recv(s->fd, data, n, MSG_DONTWAIT);
+        if (got >= 0 || errno != ENOTSOCK)
+            return got < 0 ? -errno : got;
+        s->manner = AS_PIPE;
+    }
+    if (s->manner == AS_PIPE) {
+        got = preadv2(s->fd, &iov, 1, -1, RWF_NOWAIT);
+        return got < 0 ? without_nowait(s, errno) : got;
+    }
+    if (!s->ready)
+        return WEIR_EAGAIN;
+    got = read(s->fd, data, n);
+    return got < 0 ? -errno : got;
+}
+
+static ssize_t write_file(struct stream *s, const struct iovec *iov)
+{
+    ssize_t put;
+
+    if (s->manner == AS_PIPE) {
+        put = pwritev2(s->fd, iov, 1, -1, RWF_NOWAIT);
+        return put < 0 ? without_nowait(s, errno) : put;
+    }
+    if (!s->ready)
+        return WEIR_EAGAIN;
+    put = write(s->fd, iov->iov_base, iov->iov_len);
+    return put < 0 ? -errno : put;
+}
+
+/* Writing to a pipe has no flag against SIGPIPE.  If it was not blocked before, then the
+ * one that is pending after the error is ours. */
+static ssize_t write_file_quietly(struct stream *s, const struct iovec *iov)
+{
+    sigset_t sigpipe, before;
+
+    sigemptyset(&sigpipe);
+    sigaddset(&sigpipe, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &sigpipe, &before);
+    ssize_t put = write_file(s, iov);
+    if (put == -EPIPE && !sigismember(&before, SIGPIPE))
+        sigtimedwait(&sigpipe, NULL, &(struct timespec){0});
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return put;
+}
+
+static ssize_t try_write(struct stream *s, const char *data, size_t n)
+{
+    struct iovec iov = {.iov_base = (char *)data, .iov_len = n};
+
+    if (s->manner == AS_SOCKET) {
+        ssize_t put = send(s->fd, data, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+        if (put >= 0 || errno != ENOTSOCK)
+            return put < 0 ? -errno : put;
+        s->manner = AS_PIPE;
+    }
+    /* Ready means room for so many bytes, and more would block. */
+    if (s->manner == AFTER_WAIT && n > PIPE_BUF && !is_file(s->fd))
+        iov.iov_len = PIPE_BUF;
+    return write_file_quietly(s, &iov);
+}
+
+/* `r` came of a try: 0 if it is worth another one. */
+static int try_again(struct stream *s, ssize_t r, unsigned event, struct weir_deadline deadline)
+{
+    s->ready = false;
+    if (r == -EINTR)
+        return 0;
+    if (r != WEIR_EAGAIN)
+        return (int)r;
+    int waited = weir_fd_wait(s->fd, event, deadline);
+    s->ready = waited > 0;
+    return waited < 0 ? waited : 0;
+}
+
+/* ---- public ----------------------------------------------------------------- */
+
+ssize_t weir_read(int fd, void *ret_data, size_t n, struct weir_deadline deadline)
+{
+    struct stream s = {.fd = fd};
+    int r = io_begin();
+
+    while (r == 0 && n > 0) {
+        ssize_t got = try_read(&s, ret_data, n);
+        if (got >= 0) {
+            io_end();
+            return got;
+        }
+        r = try_again(&s, got, WEIR_READABLE, deadline);
+    }
+    return r;
+}
+
+ssize_t weir_write(int fd, const void *data, size_t n, struct weir_deadline deadline)
+{
+    struct stream s = {.fd = fd};
+    size_t done = 0;
+    int r = io_begin();
+
+    while (r == 0) {
+        ssize_t put = try_write(&s, (const char *)data + done, n - done);
+
+        if (put >= 0) {
+            done += (size_t)put;
+            s.ready = false;
+            io_end();
+            if (done == n)
+                return (ssize_t)n;
+        } else {
+            r = try_again(&s, put, WEIR_WRITABLE, deadline);
+        }
+    }
+    return done > 0 ? (ssize_t)done : r;
+}
