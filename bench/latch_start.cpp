@@ -7,6 +7,10 @@
  *
  * Each thread works, ten microseconds and a yield at a time, until the last one started
  * says stop.  Measured from the first start to the end of the last thread.
+ *
+ * What is saved depends on that work.  Threads that only yield leave the starter enough
+ * time by themselves, and the latch saves nothing (about 38 ms either way); at 100 us
+ * a piece it is 60 ms against 800.
  */
 #include <atomic>
 #include <latch>

@@ -19,22 +19,18 @@ async def yields(n):
 
 
 async def handoff(n):
-    """Two tasks, each of which gives the other a permit and then waits for one."""
-    there, back = asyncio.Semaphore(0), asyncio.Semaphore(0)
+    """Two tasks, each of which waits for a permit and then gives one to the other."""
+    sems = [asyncio.Semaphore(0), asyncio.Semaphore(0)]
 
-    async def play():
+    async def play(mine, theirs):
         for _ in range(n):
-            await there.acquire()
-            back.release()
+            await mine.acquire()
+            theirs.release()
 
-    other = asyncio.create_task(play())
     start = time.perf_counter_ns()
-    for _ in range(n):
-        there.release()
-        await back.acquire()
-    took = time.perf_counter_ns() - start
-    await other
-    return took / (2 * n)
+    sems[0].release()
+    await asyncio.gather(play(*sems), play(*reversed(sems)))
+    return (time.perf_counter_ns() - start) / (2 * n)
 
 
 async def nothing():

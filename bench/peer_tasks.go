@@ -50,20 +50,25 @@ func yield(n int) float64 {
 	return perOperation(start, 2*n)
 }
 
-// Two goroutines, each of which tells the other and then waits to be told.
+// Two goroutines, each of which waits to be told and then tells the other.
 func handoff(n int, take func(chan struct{})) float64 {
-	there, back := make(chan struct{}), make(chan struct{})
-	go func() {
+	channels := [2]chan struct{}{make(chan struct{}), make(chan struct{})}
+	ended := [2]chan struct{}{make(chan struct{}), make(chan struct{})}
+	play := func(player int) {
+		mine, theirs := channels[player], channels[1-player]
 		for i := 0; i < n; i++ {
-			take(there)
-			back <- struct{}{}
+			take(mine)
+			theirs <- struct{}{}
 		}
-	}()
-	start := time.Now()
-	for i := 0; i < n; i++ {
-		there <- struct{}{}
-		take(back)
+		close(ended[player])
 	}
+	start := time.Now()
+	go play(0)
+	go play(1)
+	channels[0] <- struct{}{}
+	<-ended[0]
+	<-channels[0] // nobody else is there to take the last one
+	<-ended[1]
 	return perOperation(start, 2*n)
 }
 

@@ -98,7 +98,8 @@ class NsyncSem
     void acquire()
     {
         nsync::nsync_mu_lock(&lock_);
-        nsync::nsync_mu_wait(&lock_, is_free, this, nullptr);
+        if (!is_free(this)) /* it would look by itself, at the price of a call */
+            nsync::nsync_mu_wait(&lock_, is_free, this, nullptr);
         free_--;
         nsync::nsync_mu_unlock(&lock_);
     }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* task_switch - what does it cost to let another task run, and to hand it something?
  *
- * Two tasks of one worker.  They yield in turns; or they wait in turns for a permit that
- * only the other one gives, so that every permit changes hands.  weir's wait has a
- * deadline an hour ahead and may be cancelled.  A channel's and a semaphore's can do
- * neither, so those that can stand beside them.
+ * Two tasks of one worker, both of which run the same function.  They yield in turns; or
+ * they wait in turns for a permit that only the other one gives, so that every permit
+ * changes hands.  weir's wait has a deadline an hour ahead and may be cancelled.  A
+ * channel's and a plain semaphore's can do neither, so those that can stand beside them.
  */
 #include <weir/sem.h>
 #include <weir/task.h>
@@ -39,13 +39,13 @@ static int yield_often(void *arg)
 static int yield_in_turns(void *arg)
 {
     struct yielding *y = arg;
-    struct weir_task other;
-    int64_t start;
+    struct weir_task tasks[2];
+    int64_t start = bench_now_ns();
 
-    BENCH_CHECK(weir_task_spawn(yield_often, y, &other) == 0);
-    start = bench_now_ns();
-    yield_often(y);
-    BENCH_CHECK(weir_task_join(other, WEIR_FOREVER, NULL) == 0);
+    for (int i = 0; i < 2; i++)
+        BENCH_CHECK(weir_task_spawn(yield_often, y, &tasks[i]) == 0);
+    for (int i = 0; i < 2; i++)
+        BENCH_CHECK(weir_task_join(tasks[i], WEIR_FOREVER, NULL) == 0);
     y->took_ns = bench_now_ns() - start;
     return 0;
 }
@@ -75,51 +75,56 @@ static double asyncio_yield(void)
 /* ---- handing over -------------------------------------------------------------- */
 
 struct handing {
-    struct weir_sem there, back;
+    struct weir_sem sems[2];
     struct weir_deadline deadline;
     long n;
     int64_t took_ns;
 };
 
-static int hand_back(void *arg)
-{
-    struct handing *h = arg;
+struct player {
+    const struct handing *handing;
+    struct weir_sem *mine, *theirs;
+};
 
-    for (long i = 0; i < h->n; i++) {
-        BENCH_CHECK(weir_sem_acquire(&h->there, 1, h->deadline) == 0);
-        BENCH_CHECK(weir_sem_release(&h->back, 1) == 0);
+static int take_and_give(void *arg)
+{
+    const struct player *p = arg;
+
+    for (long i = 0; i < p->handing->n; i++) {
+        BENCH_CHECK(weir_sem_acquire(p->mine, 1, p->handing->deadline) == 0);
+        BENCH_CHECK(weir_sem_release(p->theirs, 1) == 0);
     }
     return 0;
 }
 
-static int hand_over(void *arg)
+static int hand_over_in_turns(void *arg)
 {
     struct handing *h = arg;
-    struct weir_task other;
-    int64_t start;
+    struct player players[2];
+    struct weir_task tasks[2];
+    int64_t start = bench_now_ns();
 
-    BENCH_CHECK(weir_task_spawn(hand_back, h, &other) == 0);
-    BENCH_CHECK(weir_sem_try_acquire(&h->there, 1) == 0);
-    BENCH_CHECK(weir_sem_try_acquire(&h->back, 1) == 0);
-    start = bench_now_ns();
-    for (long i = 0; i < h->n; i++) {
-        BENCH_CHECK(weir_sem_release(&h->there, 1) == 0);
-        BENCH_CHECK(weir_sem_acquire(&h->back, 1, h->deadline) == 0);
+    for (int i = 0; i < 2; i++) {
+        players[i] = (struct player){h, &h->sems[i], &h->sems[1 - i]};
+        BENCH_CHECK(weir_sem_try_acquire(&h->sems[i], 1) == 0);
+        BENCH_CHECK(weir_task_spawn(take_and_give, &players[i], &tasks[i]) == 0);
     }
+    BENCH_CHECK(weir_sem_release(&h->sems[0], 1) == 0);
+    for (int i = 0; i < 2; i++)
+        BENCH_CHECK(weir_task_join(tasks[i], WEIR_FOREVER, NULL) == 0);
     h->took_ns = bench_now_ns() - start;
-    return weir_task_join(other, WEIR_FOREVER, NULL);
+    return 0;
 }
 
 static double weir_handoff_until(struct weir_deadline deadline)
 {
     struct handing h = {
-        .there = WEIR_SEM_INIT(1),
-        .back = WEIR_SEM_INIT(1),
+        .sems = {WEIR_SEM_INIT(1), WEIR_SEM_INIT(1)},
         .deadline = deadline,
         .n = bench_times(HANDOFFS),
     };
 
-    return run_on_one(hand_over, &h, &h.took_ns, 2 * h.n);
+    return run_on_one(hand_over_in_turns, &h, &h.took_ns, 2 * h.n);
 }
 
 static double weir_handoff(void)

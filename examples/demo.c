@@ -289,7 +289,7 @@ static void draw_worker(const struct worker *w)
 
 static void draw_chart(void)
 {
-    puts("                 0s        1s        2s        3s        4s        5s      grants");
+    puts("                 0s        1s        2s        3s        4s        5s    grants");
     for (int i = 0; i < WORKERS; i++)
         draw_worker(&workers[i]);
     printf(" all hold        %s\n of              %s\n", book.held_chart, book.capacity_chart);

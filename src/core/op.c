@@ -48,6 +48,7 @@ static void callback_give_way(parker *self)
 
 static const struct parker_ops callback_ops = {
     .begins = ASLEEP,
+    .sleeps_on = true,
     .refusal = callback_refusal,
     .park = callback_park,
     .unpark = callback_unpark,

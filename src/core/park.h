@@ -72,6 +72,7 @@ struct weir_parker_ {
 
 struct parker_ops {
     uint32_t begins; /* AWAKE or ASLEEP */
+    bool sleeps_on;  /* once ASLEEP, always: it is ended by DONE or taken off the queue */
 
     /* May this flow of control wait until `deadline`?  0, or WEIR_ETIMEDOUT,
      * WEIR_ECANCELED or WEIR_ECONTEXT: what it gets instead of waiting. */
@@ -134,7 +135,9 @@ static inline uint8_t sleeper_done(sleeper *s)
     parker *who = s->parker;
     uint8_t crowd = s->crowd;
 
-    if (atomic_swap(&s->state, DONE) != ASLEEP)
+    if (who->ops->sleeps_on)
+        atomic_put(&s->state, DONE);
+    else if (atomic_swap(&s->state, DONE) != ASLEEP)
         return 0;
     if (crowd == 0)
         who->ops->unpark(who, s);

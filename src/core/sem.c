@@ -5,6 +5,7 @@
 
 #include <weir/op.h>
 
+#include "base/clock.h"
 #include "base/container.h"
 #include "base/cpu.h"
 #include "core/op.h"
@@ -126,15 +127,19 @@ static const wait_kind acquiring = {.name = "semaphore", .join = sem_join, .left
 
 /* ---- the fast path ---------------------------------------------------------- */
 
-static inline bool take_at_once(struct weir_sem *sem, uint64_t n)
+enum { TAKEN, TOO_FEW, UNKNOWN };
+
+static inline int take_at_once(struct weir_sem *sem, uint64_t n)
 {
     uint64_t word = atomic_peek(&sem->queue_.word);
 
-    while (!(word & WORD_FLAGS) && free_permits(word) >= (int64_t)n) {
+    while (!(word & WORD_FLAGS)) {
+        if (free_permits(word) < (int64_t)n)
+            return TOO_FEW;
         if (atomic_cas(&sem->queue_.word, &word, word - word_of(n)))
-            return true;
+            return TAKEN;
     }
-    return false;
+    return UNKNOWN;
 }
 
 /* Too many are refused only under the lock: a resize may be changing the capacity.
@@ -182,8 +187,12 @@ int weir_sem_acquire(struct weir_sem *sem, uint64_t n, struct weir_deadline dead
 {
     if (!is_count(n))
         return WEIR_EINVAL;
-    if (take_at_once(sem, n))
+    int r = take_at_once(sem, n);
+    if (r == TAKEN)
         return 0;
+    if (r == TOO_FEW && parker_current == NULL && clock_long_passed(deadline.at_ns) &&
+        n <= atomic_peek(&sem->capacity_))
+        return WEIR_ETIMEDOUT; /* what the queue would say, without its lock */
     return waitq_block(&sem->queue_, &acquiring, n, deadline);
 }
 

@@ -19,7 +19,8 @@ int poller_init(struct poller *p)
 
     *p = (struct poller){.epoll_fd = epoll_create1(EPOLL_CLOEXEC),
                          .wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC),
-                         .timer_fd = -1};
+                         .timer_fd = -1,
+                         .arming = -1};
     if (p->epoll_fd < 0 || p->wake_fd < 0 ||
         epoll_ctl(p->epoll_fd, EPOLL_CTL_ADD, p->wake_fd, &event) < 0) {
         int r = -errno;

@@ -29,19 +29,20 @@
 
 struct fd_slot;
 
-/* Locking key: (c) constant  (w) its worker only  (l) under lock
+/* Locking key: (c) constant  (w) its worker only  (a) atomic  (l) under lock
  *              (g) under the lock of the list of all pollers */
 struct poller {
-    int epoll_fd;          /* (c)                                                  */
-    int wake_fd;           /* (c) an eventfd; anyone may write it                  */
-    int timer_fd;          /* (c) only for a loop's worker; else -1                */
-    int64_t timer_ns;      /* (w) what it is set to; 0 for nothing known           */
-    uint32_t waiting;      /* (w) tasks that wait                                  */
-    lock lock;             /*                                                      */
-    struct fd_slot *slots; /* (l) by descriptor: those who wait for it             */
-    int slot_count;        /* (l) length of that table                             */
-    struct poller *next;   /* (g)                                                  */
-    uint32_t visitors;     /* (g) closing threads that look at it; keep it alive   */
+    int epoll_fd;          /* (c)                                                     */
+    int wake_fd;           /* (c) an eventfd; anyone may write it                     */
+    int timer_fd;          /* (c) only for a loop's worker; else -1                   */
+    int64_t timer_ns;      /* (w) what it is set to; 0 for nothing known              */
+    uint32_t waiting;      /* (w) tasks that wait                                     */
+    lock lock;             /*     of the table                                        */
+    struct fd_slot *slots; /* (l) by descriptor: those who wait for it                */
+    int slot_count;        /* (l) length of that table                                */
+    int arming;            /* (a) what its worker is telling epoll to watch, or -1    */
+    uint32_t visitors;     /* (g) closing threads that look at it, and keep it alive  */
+    struct poller *next;   /* (g)                                                     */
 };
 
 int poller_init(struct poller *p);

@@ -135,11 +135,13 @@ void poller_fd_event(struct poller *p, int fd, uint32_t events)
     lock_take(&p->lock);
     struct fd_wait *taken = take_waits(p, fd, events, 0, NULL);
     uint32_t want = all_wanted(&p->slots[fd]);
+    atomic_poke(&p->arming, want ? fd : -1);
     lock_drop(&p->lock);
 
     deliver(taken);
     if (want && control(p, EPOLL_CTL_MOD, fd, want) < 0)
         end_all_but(p, fd, NULL); /* closed by somebody who did not say so */
+    atomic_put(&p->arming, -1);
 }
 
 /* ---- closing ----------------------------------------------------------------- */
@@ -186,7 +188,8 @@ static struct poller *visit_next(struct poller *p)
 }
 
 /* epoll is told, too: it would watch the file for as long as a copy of the descriptor
- * exists, and report it under a number that has come to mean another. */
+ * exists, and report it under a number that has come to mean another.  So a worker that
+ * was arming it already has to be done with that first. */
 static void end_waits(struct poller *p, int fd)
 {
     struct fd_wait *taken = NULL;
@@ -199,6 +202,8 @@ static void end_waits(struct poller *p, int fd)
         p->slots[fd].known = false;
     }
     lock_drop(&p->lock);
+    while (atomic_get(&p->arming) == fd)
+        cpu_yield();
     if (known)
         control(p, EPOLL_CTL_DEL, fd, 0);
     TESTPOINT("poll: waits taken, not told");
@@ -230,6 +235,7 @@ static uint32_t begin_wait(struct poller *p, int fd, struct fd_wait *wait, bool 
     *ret_known = slot->known;
     slot->known = true;
     uint32_t want = all_wanted(slot);
+    atomic_poke(&p->arming, fd);
     lock_drop(&p->lock);
     return want;
 }
@@ -269,6 +275,7 @@ static int wait_once(struct poller *p, int fd, struct fd_wait *wait, struct weir
     uint32_t want = begin_wait(p, fd, wait, &known);
     int r = atomic_get(closing_of(fd)) ? WEIR_EAGAIN : arm(p, fd, want, known, wait);
 
+    atomic_put(&p->arming, -1);
     if (r == 0) {
         p->waiting++;
         r = park(&wait->sleeper, deadline);

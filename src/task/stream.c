@@ -17,9 +17,10 @@
 #include "task/io.h"
 
 enum manner {
-    AS_SOCKET,  /* MSG_DONTWAIT                                                        */
-    AS_PIPE,    /* RWF_NOWAIT, since Linux 6.5 also for pipes                          */
-    AFTER_WAIT, /* files, where that may fail for ever, and whatever knows neither     */
+    AS_SOCKET,  /* MSG_DONTWAIT                                                         */
+    AS_PIPE,    /* RWF_NOWAIT, since Linux 6.5 also for pipes                           */
+    PLAINLY,    /* it is non-blocking itself, or a file                                 */
+    AFTER_WAIT, /* it blocks, and there is no way to try: not before it is ready        */
 };
 
 struct stream {
@@ -30,8 +31,6 @@ struct stream {
 
 /* ---- trying ----------------------------------------------------------------- */
 
-/* What epoll refuses: it is always ready, says poll, while RWF_NOWAIT may find that it is
- * not until somebody reads it in earnest. */
 static bool is_file(int fd)
 {
     struct stat st;
@@ -39,15 +38,18 @@ static bool is_file(int fd)
     return fstat(fd, &st) == 0 && (S_ISREG(st.st_mode) || S_ISBLK(st.st_mode));
 }
 
-/* RWF_NOWAIT has failed with `error`.  If that is final for this kind of file, go over to
- * waiting first; returns what the caller is to do now. */
-static ssize_t without_nowait(struct stream *s, int error)
+/* RWF_NOWAIT failed with `error`.  If that was because this kind of file does not know it,
+ * or is a file, which may never be read into memory unless somebody waits for it, find
+ * another manner. */
+static bool needs_other_manner(struct stream *s, int error)
 {
-    if (error == EOPNOTSUPP || error == ENOSYS || (error == EAGAIN && is_file(s->fd))) {
+    if (error != EAGAIN && error != EOPNOTSUPP && error != ENOSYS)
+        return false;
+    if (is_file(s->fd) || (error != EAGAIN && (fcntl(s->fd, F_GETFL) & O_NONBLOCK)))
+        s->manner = PLAINLY;
+    else if (error != EAGAIN)
         s->manner = AFTER_WAIT;
-        return WEIR_EAGAIN;
-    }
-    return -error;
+    return s->manner != AS_PIPE;
 }
 
 static ssize_t try_read(struct stream *s, void *data, size_t n)
@@ -63,31 +65,38 @@ static ssize_t try_read(struct stream *s, void *data, size_t n)
     }
     if (s->manner == AS_PIPE) {
         got = preadv2(s->fd, &iov, 1, -1, RWF_NOWAIT);
-        return got < 0 ? without_nowait(s, errno) : got;
+        int error = errno;
+        if (got >= 0 || !needs_other_manner(s, error))
+            return got < 0 ? -error : got;
     }
-    if (!s->ready)
+    if (s->manner == AFTER_WAIT && !s->ready)
         return WEIR_EAGAIN;
     got = read(s->fd, data, n);
     return got < 0 ? -errno : got;
 }
 
-static ssize_t write_file(struct stream *s, const struct iovec *iov)
+static ssize_t write_file(struct stream *s, struct iovec iov)
 {
     ssize_t put;
 
     if (s->manner == AS_PIPE) {
-        put = pwritev2(s->fd, iov, 1, -1, RWF_NOWAIT);
-        return put < 0 ? without_nowait(s, errno) : put;
+        put = pwritev2(s->fd, &iov, 1, -1, RWF_NOWAIT);
+        int error = errno;
+        if (put >= 0 || !needs_other_manner(s, error))
+            return put < 0 ? -error : put;
     }
-    if (!s->ready)
+    if (s->manner == AFTER_WAIT && !s->ready)
         return WEIR_EAGAIN;
-    put = write(s->fd, iov->iov_base, iov->iov_len);
+    /* Ready means room for so many bytes, and more would block. */
+    if (s->manner == AFTER_WAIT && iov.iov_len > PIPE_BUF)
+        iov.iov_len = PIPE_BUF;
+    put = write(s->fd, iov.iov_base, iov.iov_len);
     return put < 0 ? -errno : put;
 }
 
 /* Writing to a pipe has no flag against SIGPIPE.  If it was not blocked before, then the
  * one that is pending after the error is ours. */
-static ssize_t write_file_quietly(struct stream *s, const struct iovec *iov)
+static ssize_t write_file_quietly(struct stream *s, struct iovec iov)
 {
     sigset_t sigpipe, before;
 
@@ -103,8 +112,6 @@ static ssize_t write_file_quietly(struct stream *s, const struct iovec *iov)
 
 static ssize_t try_write(struct stream *s, const char *data, size_t n)
 {
-    struct iovec iov = {.iov_base = (char *)data, .iov_len = n};
-
     if (s->manner == AS_SOCKET) {
         ssize_t put = send(s->fd, data, n, MSG_DONTWAIT | MSG_NOSIGNAL);
 
@@ -112,10 +119,7 @@ static ssize_t try_write(struct stream *s, const char *data, size_t n)
             return put < 0 ? -errno : put;
         s->manner = AS_PIPE;
     }
-    /* Ready means room for so many bytes, and more would block. */
-    if (s->manner == AFTER_WAIT && n > PIPE_BUF && !is_file(s->fd))
-        iov.iov_len = PIPE_BUF;
-    return write_file_quietly(s, &iov);
+    return write_file_quietly(s, (struct iovec){.iov_base = (char *)data, .iov_len = n});
 }
 
 /* `r` came of a try: 0 if it is worth another one. */
@@ -140,6 +144,7 @@ ssize_t weir_read(int fd, void *ret_data, size_t n, struct weir_deadline deadlin
 
     while (r == 0 && n > 0) {
         ssize_t got = try_read(&s, ret_data, n);
+
         if (got >= 0) {
             io_end();
             return got;

@@ -142,18 +142,18 @@ struct short_lives {
     blocking_wait *wait;
     void (*end_wait)(void *object);
     int rounds;
+    cpu_set_t cpus;
     void *handed_over;
 };
 
-/* Move the calling thread to the first or the last of our CPUs.  Half of the lives are
- * spent where the scheduler likes, half with waiter and waker side by side. */
-static inline void move_to_cpu(bool last)
+/* Move the calling thread to the first or the last of these CPUs.  Most lives are spent
+ * where the scheduler likes, the last with waiter and waker side by side. */
+static inline void move_to_one_of(const cpu_set_t *cpus, bool last)
 {
-    cpu_set_t ours, one;
     size_t cpu = last ? CPU_SETSIZE - 1 : 0;
+    cpu_set_t one;
 
-    CHECK_EQ(sched_getaffinity(0, sizeof ours, &ours), 0);
-    while (!CPU_ISSET(cpu, &ours))
+    while (!CPU_ISSET(cpu, cpus))
         cpu = last ? cpu - 1 : cpu + 1;
     CPU_ZERO(&one);
     CPU_SET(cpu, &one);
@@ -167,8 +167,8 @@ static inline void wait_and_free(void *arg)
     for (int i = 0; i < l->rounds; i++) {
         void *object;
 
-        if (i == l->rounds / 2)
-            move_to_cpu(true);
+        if (i == l->rounds - l->rounds / 10)
+            move_to_one_of(&l->cpus, true);
         while ((object = __atomic_load_n(&l->handed_over, __ATOMIC_ACQUIRE)) == NULL)
             sched_yield();
         CHECK(l->wait(object, WEIR_FOREVER) >= 0);
@@ -203,12 +203,13 @@ static inline void choose_moment(void *object)
 static inline void live_short_lives(struct short_lives l)
 {
     l.rounds = test_scaled(1000);
+    CHECK_EQ(sched_getaffinity(0, sizeof l.cpus, &l.cpus), 0);
     test_spawn(wait_and_free, &l);
     for (int i = 0; i < l.rounds; i++) {
         void *object = malloc(l.size);
 
-        if (i == l.rounds / 2)
-            move_to_cpu(false);
+        if (i == l.rounds - l.rounds / 10)
+            move_to_one_of(&l.cpus, false);
         CHECK(object != NULL);
         l.init(object);
         __atomic_store_n(&l.handed_over, object, __ATOMIC_RELEASE);
@@ -218,6 +219,7 @@ static inline void live_short_lives(struct short_lives l)
             sched_yield();
     }
     test_join_all();
+    CHECK_EQ(sched_setaffinity(0, sizeof l.cpus, &l.cpus), 0);
 }
 
 /* The same without luck: the wait is a callback's, which frees the object and its own

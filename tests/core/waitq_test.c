@@ -7,11 +7,11 @@ static _Thread_local int changes;
 #undef atomic_swap
 #undef atomic_add
 #undef atomic_cas
-#define atomic_swap(p, v) (changes++, __atomic_exchange_n((p), (v), __ATOMIC_ACQ_REL))
-#define atomic_add(p, v)  (changes++, __atomic_add_fetch((p), (v), __ATOMIC_ACQ_REL))
+#define atomic_swap(p, v) (changes++, __atomic_exchange_n((p), (v), __ATOMIC_SEQ_CST))
+#define atomic_add(p, v)  (changes++, __atomic_add_fetch((p), (v), __ATOMIC_SEQ_CST))
 #define atomic_cas(p, seen, v) \
     (changes++,                \
-     __atomic_compare_exchange_n((p), (seen), (v), 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+     __atomic_compare_exchange_n((p), (seen), (v), 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
 
 #define weir_sem_init            counted_init
 #define weir_sem_acquire         counted_acquire

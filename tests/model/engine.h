@@ -31,8 +31,11 @@
  *      whatever order independent steps were made.
  *   3. A state met before with no more preemptions spent is not gone into again.  It
  *      cannot lie on the path that leads to it, as histories only grow.
- *   4. A flow that spins is not picked until somebody has written: what it would read
- *      is what it has read.  If nobody else can go on, it does.
+ *   4. To spin is to be late: a flow that looks again and sees what it saw might as well
+ *      have looked for the first time.  So spinning is over before anybody else has moved:
+ *      the looks after the first are no steps, and the flow goes on to sleep.  If it would
+ *      spin for ever, it is not picked until somebody has written; if nobody else can go
+ *      on, it does.
  */
 #ifndef WEIR_MODEL_ENGINE_H
 #define WEIR_MODEL_ENGINE_H
@@ -80,7 +83,7 @@ int flow_wake(const void *futex, int count);
 
 /* Somebody has written: whoever spins may look again. */
 void flow_wrote(void);
-/* The same step again with nothing written since: no step at all (see `impatient`). */
+/* After a pause, the same look again with nothing written since: no step at all (invariant 4). */
 bool flow_stutters(const volatile void *at);
 
 int64_t flow_now_ns(void);
@@ -123,6 +126,10 @@ uint64_t mix(uint64_t a, uint64_t b);
 /* ---- kernel.c ------------------------------------------------------------------ */
 
 void kernel_forget(void);
+
+/* ---- scenarios/world.c ----------------------------------------------------------- */
+
+void world_clear(void);
 
 /* ---- search.c ------------------------------------------------------------------ */
 

@@ -26,6 +26,7 @@ static const struct scenario *const all_scenarios[] = {
 static struct {
     struct search search;
     bool list;
+    bool limited; /* scenarios of two flows too */
     const char *mutant;
     char **words; /* to be found in names */
     int words_count;
@@ -71,7 +72,11 @@ static bool is_wanted(const struct scenario *s)
 static void explore(const struct scenario *s)
 {
     double begin = seconds();
-    struct tally tally = search_all(s, &args.search);
+    struct search how = args.search;
+
+    if (!args.limited && s->flow[2] == NULL)
+        how.preemptions = -1;
+    struct tally tally = search_all(s, &how);
     unsigned long long schedules = tally.schedules;
 
     if (args.mutant) {
@@ -108,8 +113,10 @@ static void parse(int argc, char **argv)
             continue;
         }
         i++;
-        if (strcmp(option, "--preemptions") == 0)
+        if (strcmp(option, "--preemptions") == 0) {
             args.search.preemptions = preemptions_of(value);
+            args.limited = true;
+        }
         else if (strcmp(option, "--random") == 0)
             args.search.random_walks = strtoull(value, NULL, 10);
         else if (strcmp(option, "--seed") == 0)

@@ -33,7 +33,7 @@ struct scenario {
     void (*flow[FLOWS_MAX])(void); /* A, B and C; NULL when there are fewer */
     void (*check)(void);           /* when all have ended; may be NULL */
     uint32_t cpus;                 /* how many there are; 0 is one, and then nobody spins */
-    bool impatient;                /* spinning ends before anybody else has moved */
+    bool patient;                  /* whoever spins does so until somebody has written */
     int signals;                   /* how often a sleep in the kernel ends for nothing */
 };
 

@@ -34,13 +34,15 @@ void name_of(const volatile void *at, char *ret_name, size_t bytes)
             return;
         }
     }
-    snprintf(ret_name, bytes, at ? "%p" : "", at);
+    ret_name[0] = 0;
+    if (at)
+        snprintf(ret_name, bytes, "%p", (const void *)at);
 }
 
 /* Ask addr2line, which comes with the compiler, for all of them at once. */
 static void places_of(const uintptr_t *pcs, int count, char (*ret_places)[PLACE_BYTES])
 {
-    char command[200 + 20 * STEPS_SHOWN], exe[128] = "", function[80], line[80];
+    char command[200 + 20 * STEPS_SHOWN], exe[128] = "", function[48], line[40];
     size_t used;
 
     if (readlink("/proc/self/exe", exe, sizeof exe - 1) < 0)
@@ -55,7 +57,7 @@ static void places_of(const uintptr_t *pcs, int count, char (*ret_places)[PLACE_
     if (answers == NULL)
         return;
     for (int i = 0; i < count; i++) {
-        if (fscanf(answers, "%79s %79s%*[^\n]", function, line) == 2 && pcs[i])
+        if (fscanf(answers, "%47s %39s%*[^\n]", function, line) == 2 && pcs[i])
             snprintf(ret_places[i], PLACE_BYTES, "%s, %s", function, line);
     }
     pclose(answers);
@@ -126,7 +128,7 @@ static void values_of(const struct event *e, char *ret_text, size_t bytes)
 
 static void print_steps(const struct event *events, int count)
 {
-    uintptr_t pcs[STEPS_SHOWN];
+    uintptr_t pcs[STEPS_SHOWN] = {0};
     char places[STEPS_SHOWN][PLACE_BYTES], name[64], values[64];
     int first = count > STEPS_SHOWN ? count - STEPS_SHOWN : 0;
 

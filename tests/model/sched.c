@@ -9,7 +9,7 @@
 
 #include "task/switch.h"
 
-enum { STACK_BYTES = 128 * 1024, STEPS_MAX = 4000, TLS_MAX = 128 };
+enum { STACK_BYTES = 128 * 1024, STEPS_MAX = 4000, TLS_MAX = 128, PAUSES_MAX = 400 };
 
 enum flow_state { READY, SPINNING, ASLEEP, POLLING, OVER };
 
@@ -22,7 +22,7 @@ struct flow {
     uint64_t since;       /* who slept first is woken first */
     const uint64_t *poll; /* POLLING until it is not 0 */
     int64_t asked_ns;     /* the last deadline it asked about */
-    bool paused;          /* impatient, and its last call was a pause */
+    int pauses;           /* since its last step */
     const volatile void *last_at; /* what its last step was about */
     uint64_t last_seen;           /* and its history then */
     uint64_t history;
@@ -345,7 +345,7 @@ void step_begin(enum step_kind kind, const volatile void *at, uintptr_t pc)
         model_fail("setup and check may not wait");
     give_turn();
     log_event(run.running, kind, at, pc);
-    f->paused = false;
+    f->pauses = 0;
     f->last_at = at;
 }
 
@@ -369,15 +369,15 @@ bool flow_stutters(const volatile void *at)
 {
     const struct flow *f = &run.flow[run.running];
 
-    return f->paused && f->last_at == at && f->last_seen == history_of(at);
+    return f->pauses > 0 && f->last_at == at && f->last_seen == history_of(at);
 }
 
 void flow_pause(void)
 {
     struct flow *f = &run.flow[run.running];
 
-    if (run.scenario->impatient) {
-        f->paused = true;
+    if (!run.scenario->patient && f->pauses < PAUSES_MAX) {
+        f->pauses++;
         return;
     }
     f->state = SPINNING;
@@ -485,6 +485,7 @@ enum verdict sched_run(const struct scenario *scenario)
     now_ns = 1;
     memory_forget();
     kernel_forget();
+    world_clear();
     if (run_alone(scenario->setup)) {
         make_flows();
         if (setjmp(run.alone) == 0)

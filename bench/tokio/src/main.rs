@@ -56,27 +56,25 @@ async fn yields(n: usize) -> f64 {
     per_operation(start, 2 * n)
 }
 
-/// Two tasks, each of which gives the other a permit and then waits for one.
+/// Two tasks, each of which waits for a permit and then gives one to the other.
 macro_rules! handoff {
     ($n:expr, $sem:ident => $take:expr) => {{
-        let (there, back) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
-        let (mine, theirs) = (there.clone(), back.clone());
-        let other = tokio::spawn(async move {
-            let $sem = &*mine;
-            for _ in 0..$n {
-                $take.await.unwrap().forget();
-                theirs.add_permits(1);
-            }
-        });
-        let $sem = &*back;
+        let sems = [Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0))];
         let start = Instant::now();
-        for _ in 0..$n {
-            there.add_permits(1);
-            $take.await.unwrap().forget();
-        }
-        let result = per_operation(start, 2 * $n);
-        other.await.unwrap();
-        result
+        let tasks = (0..2).map(|player| {
+            let (mine, theirs) = (sems[player].clone(), sems[1 - player].clone());
+            tokio::spawn(async move {
+                let $sem = &*mine;
+                for _ in 0..$n {
+                    $take.await.unwrap().forget();
+                    theirs.add_permits(1);
+                }
+            })
+        });
+        let tasks = tasks.collect();
+        sems[0].add_permits(1);
+        join_all(tasks).await;
+        per_operation(start, 2 * $n)
     }};
 }
 
