@@ -6,7 +6,7 @@ build = cmake --preset $(1) $(2) >/dev/null && cmake --build --preset $(1)
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z ]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
 
-demo: ## watch threads change hands on one semaphore
+demo: ## watch threads and tasks change hands on one semaphore
 	@tools/need build
 	@$(call build,release)
 	@build/release/examples/demo

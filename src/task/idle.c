@@ -40,6 +40,7 @@ static void sleep_until_woken(struct worker *w)
 
     atomic_add(&rt->sleeping, 1);
     atomic_swap(&w->asleep, 1);
+    runtime_stop_if_done(rt); /* closing may have begun since, without waking us */
     if (!worker_has_mail(w)) {
         atomic_poke(&w->sleeps, w->sleeps + 1);
         poller_wait(&w->poller, until_ns);

@@ -74,13 +74,14 @@ static void write_line(const struct weir_task_info *info, void *arg)
 {
     static const char *const states[] = {"unstarted", "ready", "parked", "ended"};
     char line[160];
-    int n = snprintf(line, sizeof line, "%-31s  %-9s", info->name[0] ? info->name : "-",
-                     states[info->state]);
+    const char *name = info->name[0] ? info->name : "-", *state = states[info->state];
+    int n;
 
     if (info->state == WEIR_TASK_PARKED)
-        n += snprintf(line + n, sizeof line - (size_t)n, "  %-10s  %.6f s", info->waits_for,
-                      (double)info->parked_ns / (double)WEIR_S);
-    n += snprintf(line + n, sizeof line - (size_t)n, "\n");
+        n = snprintf(line, sizeof line, "%-31s  %-9s  %-10s  %.6f s\n", name, state,
+                     info->waits_for, (double)info->parked_ns / (double)WEIR_S);
+    else
+        n = snprintf(line, sizeof line, "%-31s  %s\n", name, state);
     ssize_t written = write(*(int *)arg, line, (size_t)n);
     (void)written; /* whoever gave the descriptor will notice */
 }

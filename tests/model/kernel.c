@@ -72,6 +72,11 @@ int clock_has_passed(int64_t at_ns)
     return at_ns <= clock_now_ns();
 }
 
+int clock_long_passed(int64_t at_ns)
+{
+    return clock_has_passed(at_ns);
+}
+
 void cpu_pause(void)
 {
     if (sched_running() >= 0)

@@ -9,7 +9,7 @@
 
 #include "task/switch.h"
 
-enum { STACK_BYTES = 128 * 1024, STEPS_MAX = 4000, TLS_MAX = 128, PAUSES_MAX = 400 };
+enum { STACK_BYTES = 128 * 1024, STEPS_MAX = 4000, TLS_MAX = 128, PAUSES_MAX = 2000 };
 
 enum flow_state { READY, SPINNING, ASLEEP, POLLING, OVER };
 

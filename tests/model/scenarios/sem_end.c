@@ -136,6 +136,23 @@ static void last_resize_counts(void)
     MODEL_CHECK_EQ(the.sem.queue_.word, (capacity - 1) << 3);
 }
 
+/* Two of one are refused for good; two of two can be had. */
+static void tries_two(void)
+{
+    the.result[model_self()] = weir_sem_try_acquire(&the.sem, 2);
+}
+
+static void one_free(void)
+{
+    weir_sem_init(&the.sem, 1);
+}
+
+static void refused_or_taken(void)
+{
+    MODEL_CHECK(the.result[0] == WEIR_EINVAL || the.result[0] == 0);
+    check_permits(2, the.result[0] == 0 ? 2 : 0);
+}
+
 /* ---- idle --------------------------------------------------------------------------------------- */
 
 static void waits_for_idleness(void)
@@ -213,6 +230,8 @@ const struct scenario sem_end_scenarios[] = {
      one_held_of_one},
     {"a shrink against a growth and a release", two_taken,
      {shrinks_to_one, grows_to_three, releases}, last_resize_counts},
+    {"a try_acquire of two against a growth from one to two", one_free, {tries_two, grows_to_two},
+     refused_or_taken},
     {"whoever waits for idleness against a release and a newcomer", one_taken,
      {waits_for_idleness, releases, uses_it_once}, all_is_free},
     {"a deadline against idleness", two_taken, {waits_soon_for_idleness, releases, releases},

@@ -11,5 +11,6 @@ int64_t clock_now_ns(void);
 
 /* Has the moment come?  Whoever asks lets the explorer know that it matters. */
 int clock_has_passed(int64_t at_ns);
+int clock_long_passed(int64_t at_ns); /* the coarse clock does not lag here */
 
 #endif
