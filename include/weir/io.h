@@ -31,8 +31,9 @@
  *
  * Closing.  weir_close ends the waits of tasks for the descriptor, on all workers, with
  * -EBADF.  close(2) does not: whoever waits then does so until its deadline, or until
- * another descriptor of the same number is waited for on the same worker.  Waits of plain
- * threads are not ended by either.
+ * another descriptor of the same number is waited for on the same worker; and if the old
+ * one lives on as a copy, it may be taken for the new.  Waits of plain threads are not
+ * ended by either.
  *
  * Signals.  No call is ended by a signal handler (EINTR), and none raises SIGPIPE: writing
  * to what nobody reads is -EPIPE.

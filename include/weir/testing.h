@@ -25,7 +25,7 @@ WEIR_API void weir_testing_clock_start(void);
 /* Back to the real time. */
 WEIR_API void weir_testing_clock_stop(void);
 
-enum weir_task_state { WEIR_TASK_UNSTARTED, WEIR_TASK_READY, WEIR_TASK_PARKED, WEIR_TASK_ENDED };
+enum weir_task_state { WEIR_TASK_UNSTARTED, WEIR_TASK_READY, WEIR_TASK_PARKED };
 
 struct weir_task_info {
     struct weir_task task;
@@ -35,8 +35,8 @@ struct weir_task_info {
     int64_t parked_ns;          /* for how long                                            */
 };
 
-/* Look at each task of the runtime, from any thread.  They move meanwhile: each is
- * described as it was at some moment during the call. */
+/* Look at each task of the runtime that has not ended, from any thread.  They move
+ * meanwhile: each is described as it was at some moment during the call. */
 WEIR_API void weir_visit_tasks(struct weir_runtime *runtime,
                                void (*each)(const struct weir_task_info *info, void *arg),
                                void *arg) WEIR_NONNULL(1, 2);

@@ -11,7 +11,10 @@ enum { TURNS_A_STEP = 1000 };
 
 struct weir_loop {
     struct weir_runtime *runtime;
+    bool stepped; /* ever: its thread is a host's then */
 };
+
+static __thread unsigned loops_here; /* that this thread has stepped and not closed */
 
 /* ---- the host's parker ------------------------------------------------------- */
 
@@ -68,6 +71,8 @@ int weir_loop_step(struct weir_loop *loop)
 
     if (worker_current || (parker_current && parker_current != &parker_host))
         return WEIR_ECONTEXT;
+    loops_here += !loop->stepped;
+    loop->stepped = true;
     return worker_step(w, TURNS_A_STEP);
 }
 
@@ -85,7 +90,8 @@ void weir_loop_close(struct weir_loop *loop)
     runtime_begin_close(rt);
     worker_run(&rt->workers[0]);
     runtime_free(rt);
-    mem_free(loop);
-    if (parker_current == &parker_host)
+    loops_here -= loop->stepped;
+    if (loops_here == 0 && parker_current == &parker_host)
         parker_current = NULL;
+    mem_free(loop);
 }

@@ -24,11 +24,13 @@ struct map {
     int failure;                             /* (a) the first */
 };
 
+/* That a call was cancelled because the map was is not its failure. */
 static void fail(struct map *map, int error)
 {
     int none = 0;
 
-    atomic_cas(&map->failure, &none, error);
+    if (error != WEIR_ECANCELED || !task_is_struck(task_current()))
+        atomic_cas(&map->failure, &none, error);
 }
 
 static int run_items(void *arg);

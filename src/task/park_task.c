@@ -14,9 +14,9 @@ static const int64_t CLOCK_MARGIN_NS = 10 * WEIR_MS;
 
 static bool has_passed(struct worker *w, int64_t at_ns)
 {
-    if (at_ns == INT64_MAX || at_ns - w->now_ns > CLOCK_MARGIN_NS)
-        return false;
-    return at_ns <= 0 || at_ns <= worker_now(w);
+    if (at_ns <= 0 || at_ns == INT64_MAX)
+        return at_ns <= 0;
+    return at_ns - w->now_ns <= CLOCK_MARGIN_NS && at_ns <= worker_now(w);
 }
 
 bool task_is_struck(const task *t)

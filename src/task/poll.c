@@ -9,9 +9,56 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/cpu.h"
 
 /* In place of a descriptor: our own eventfd and timerfd. */
 static const uint64_t WAKE = UINT64_MAX, TIMER = UINT64_MAX - 1;
+
+static struct {
+    lock lock;
+    struct poller *first; /* under lock */
+} pollers;
+
+/* ---- all of them -------------------------------------------------------------- */
+
+static void list(struct poller *p)
+{
+    lock_take(&pollers.lock);
+    p->next = pollers.first;
+    pollers.first = p;
+    lock_drop(&pollers.lock);
+}
+
+static void unlist(struct poller *p)
+{
+    struct poller **link;
+
+    lock_take(&pollers.lock);
+    while (p->visitors > 0) {
+        lock_drop(&pollers.lock);
+        cpu_yield();
+        lock_take(&pollers.lock);
+    }
+    for (link = &pollers.first; *link && *link != p; link = &(*link)->next)
+        ;
+    if (*link)
+        *link = p->next;
+    lock_drop(&pollers.lock);
+}
+
+struct poller *poller_next(struct poller *p)
+{
+    lock_take(&pollers.lock);
+    struct poller *next = p ? p->next : pollers.first;
+    if (p)
+        p->visitors--;
+    if (next)
+        next->visitors++;
+    lock_drop(&pollers.lock);
+    return next;
+}
+
+/* ---- one ----------------------------------------------------------------------- */
 
 int poller_init(struct poller *p)
 {
@@ -28,7 +75,7 @@ int poller_init(struct poller *p)
         poller_fini(p);
         return r;
     }
-    poller_list(p);
+    list(p);
     return 0;
 }
 
@@ -42,7 +89,7 @@ static void close_if_open(int *fd)
 /* Also after a poller_init that failed, and again. */
 void poller_fini(struct poller *p)
 {
-    poller_unlist(p);
+    unlist(p);
     close_if_open(&p->epoll_fd);
     close_if_open(&p->wake_fd);
     close_if_open(&p->timer_fd);

@@ -60,6 +60,10 @@ void poller_wake(struct poller *p);
  * the waits that it ends.  Current worker only. */
 void poller_wait(struct poller *p, int64_t at_ns);
 
+/* The one after p of all pollers, or the first for NULL.  It stays until it is passed here
+ * in turn, so go on to the end. */
+struct poller *poller_next(struct poller *p);
+
 /* ---- descriptors (poll_fd.c) ---------------------------------------------------- */
 
 /* Let the running task, which may wait, wait for EPOLLIN, EPOLLOUT or both on fd.  Returns
@@ -72,9 +76,5 @@ int poller_fd_close(int fd);
 
 /* What epoll said of fd. */
 void poller_fd_event(struct poller *p, int fd, uint32_t events);
-
-/* Be found by those who close descriptors; no longer be found. */
-void poller_list(struct poller *p);
-void poller_unlist(struct poller *p);
 
 #endif

@@ -31,17 +31,12 @@ struct fd_slot {
 
 static const uint32_t ALWAYS = EPOLLERR | EPOLLHUP; /* cannot be masked */
 
-static struct {
-    lock lock;
-    struct poller *first; /* under lock */
-} pollers;
-
-/* How many closes of a descriptor are going on, with this remainder.  Descriptors that
- * share a place hold each other's waits up for the length of a system call. */
-static uint32_t closing[64]; /* atomic */
-
+/* How many are being closed.  Descriptors that share a place hold each other's waits up
+ * for the length of a system call. */
 static uint32_t *closing_of(int fd)
 {
+    static uint32_t closing[64]; /* atomic */
+
     return &closing[(uint32_t)fd % 64];
 }
 
@@ -146,47 +141,6 @@ void poller_fd_event(struct poller *p, int fd, uint32_t events)
 
 /* ---- closing ----------------------------------------------------------------- */
 
-void poller_list(struct poller *p)
-{
-    lock_take(&pollers.lock);
-    p->next = pollers.first;
-    pollers.first = p;
-    lock_drop(&pollers.lock);
-}
-
-static bool try_unlist(struct poller *p)
-{
-    struct poller **link = &pollers.first;
-
-    lock_take(&pollers.lock);
-    bool gone = p->visitors == 0;
-    while (*link && *link != p)
-        link = &(*link)->next;
-    if (*link && gone)
-        *link = p->next;
-    lock_drop(&pollers.lock);
-    return gone;
-}
-
-void poller_unlist(struct poller *p)
-{
-    while (!try_unlist(p))
-        cpu_yield();
-}
-
-/* Visit the one after p, or the first; p may be freed from now on. */
-static struct poller *visit_next(struct poller *p)
-{
-    lock_take(&pollers.lock);
-    struct poller *next = p ? p->next : pollers.first;
-    if (p)
-        p->visitors--;
-    if (next)
-        next->visitors++;
-    lock_drop(&pollers.lock);
-    return next;
-}
-
 /* epoll is told, too: it would watch the file for as long as a copy of the descriptor
  * exists, and report it under a number that has come to mean another.  So a worker that
  * was arming it already has to be done with that first. */
@@ -215,7 +169,7 @@ int poller_fd_close(int fd)
     if (fd < 0)
         return -EBADF;
     atomic_add(closing_of(fd), 1);
-    for (struct poller *p = visit_next(NULL); p; p = visit_next(p))
+    for (struct poller *p = poller_next(NULL); p; p = poller_next(p))
         end_waits(p, fd);
     TESTPOINT("poll: waits ended, not closed");
     int r = close(fd) < 0 && errno != EINTR ? -errno : 0; /* EINTR: it is closed */

@@ -60,7 +60,7 @@ void runtime_cancel_all(struct weir_runtime *rt)
 
 /* ---- spawning --------------------------------------------------------------- */
 
-int runtime_spawn(struct weir_runtime *rt, weir_fn *fn, void *arg, struct weir_task *ret_task)
+int runtime_spawn(struct weir_runtime *rt, struct task_code code, struct weir_task *ret_task)
 {
     struct worker *here = worker_current && worker_current->runtime == rt ? worker_current : NULL;
 
@@ -68,7 +68,7 @@ int runtime_spawn(struct weir_runtime *rt, weir_fn *fn, void *arg, struct weir_t
         return WEIR_ECLOSED;
     if (rt->max_tasks != UINT64_MAX && runtime_live(rt) >= rt->max_tasks)
         return WEIR_ENOSPC;
-    task *t = task_new(worker_current, fn, arg);
+    task *t = task_new(worker_current, code);
     if (t == NULL)
         return WEIR_ENOMEM;
 
@@ -135,6 +135,7 @@ int runtime_new(const struct weir_run_options *options, struct weir_runtime **re
         return WEIR_ENOMEM;
     rt->worker_count = o.workers ? o.workers : 1;
     rt->flags = o.flags;
+    rt->next_worker = UINT32_MAX; /* so that the first is 0 */
     rt->max_tasks = o.max_tasks ? o.max_tasks : UINT64_MAX;
     rt->max_offload = o.max_offload ? o.max_offload : DEFAULT_OFFLOAD;
     rt->workers = mem_alloc_aligned(64, rt->worker_count * sizeof *rt->workers);
@@ -143,6 +144,8 @@ int runtime_new(const struct weir_run_options *options, struct weir_runtime **re
         return WEIR_ENOMEM;
     }
 
+    if (rt->flags & WEIR_RUN_CATCH_OVERFLOW)
+        overflow_catch();
     size_t stack_bytes = o.stack_bytes ? o.stack_bytes : STACK_DEFAULT;
     for (uint32_t i = 0; i < rt->worker_count; i++) {
         int r = worker_init(&rt->workers[i], rt, stack_bytes);
@@ -153,8 +156,6 @@ int runtime_new(const struct weir_run_options *options, struct weir_runtime **re
             return r;
         }
     }
-    if (rt->flags & WEIR_RUN_CATCH_OVERFLOW)
-        overflow_catch();
     *ret_runtime = rt;
     return 0;
 }
@@ -224,7 +225,6 @@ static void join_workers(struct weir_runtime *rt, uint32_t first)
 struct root {
     weir_fn *fn;
     void *arg;
-    struct weir_runtime *runtime;
     int result;
 };
 
@@ -232,32 +232,38 @@ static int root_main(void *arg)
 {
     struct root *root = arg;
 
-    root->result = root->fn(root->arg);
-    runtime_begin_close(root->runtime);
-    return root->result;
+    return root->result = root->fn(root->arg);
+}
+
+/* Be the first worker, until no task is left. */
+static void run_here(struct weir_runtime *rt)
+{
+    void *alternate = rt->flags & WEIR_RUN_CATCH_OVERFLOW ? overflow_stack() : NULL;
+
+    worker_run(&rt->workers[0]);
+    overflow_stack_free(alternate);
 }
 
 int weir_run(const struct weir_run_options *options, weir_fn *fn, void *arg)
 {
     struct root root = {.fn = fn, .arg = arg, .result = WEIR_ENOMEM};
+    struct weir_runtime *rt;
 
     if (parker_current || worker_current)
         return WEIR_ECONTEXT;
-    int r = runtime_new(options, &root.runtime);
+    int r = runtime_new(options, &rt);
     if (r < 0)
         return r;
-    r = start_workers(root.runtime, 1);
-    if (r == 0)
-        r = runtime_spawn(root.runtime, root_main, &root, NULL);
+    r = start_workers(rt, 1);
     if (r == 0) {
-        void *alternate = root.runtime->flags & WEIR_RUN_CATCH_OVERFLOW ? overflow_stack() : NULL;
-
-        worker_run(&root.runtime->workers[0]);
-        overflow_stack_free(alternate);
-        join_workers(root.runtime, 1);
-        r = root.result;
+        r = runtime_spawn(rt, (struct task_code){root_main, &root, NULL}, NULL);
+        runtime_begin_close(rt); /* it ends with the last task, the root or another */
+        if (r == 0)
+            run_here(rt);
+        join_workers(rt, 1);
+        r = r < 0 ? r : root.result;
     }
-    runtime_free(root.runtime);
+    runtime_free(rt);
     return r;
 }
 
@@ -295,7 +301,7 @@ int weir_runtime_close(struct weir_runtime *rt, struct weir_deadline deadline)
 int weir_runtime_spawn(struct weir_runtime *runtime, weir_fn *fn, void *arg,
                        struct weir_task *ret_task)
 {
-    return runtime_spawn(runtime, fn, arg, ret_task);
+    return runtime_spawn(runtime, (struct task_code){fn, arg, NULL}, ret_task);
 }
 
 struct weir_runtime *weir_runtime_self(void)

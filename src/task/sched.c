@@ -60,6 +60,8 @@ static task *pick(struct worker *w)
 {
     uint32_t tick = w->tick + 1;
 
+    if (w->limited && tick == w->limit)
+        return NULL; /* the scheduler's turn: it returns to the host */
     atomic_poke(&w->tick, tick);
     if (tick % TURNS_A_LOOK == 0 || w->ready.first == NULL)
         look_around(w, tick % TURNS_A_POLL == 0);
@@ -128,6 +130,8 @@ static task *pick_started(struct worker *w)
             worker_push_back_fresh(w, t);
             return queue_pop(&w->ready);
         }
+        if (t->code.abandoned)
+            t->code.abandoned(t->code.arg);
         task_finish(t, WEIR_ENOMEM);
         count_end(w);
     }
@@ -177,7 +181,7 @@ static void task_main(void *arg)
     context_entered();
     do {
         task *t = b->task;
-        int result = t->fn(t->arg);
+        int result = t->code.fn(t->code.arg);
 
         body_destroy_values(b);
         task_finish(t, result);
@@ -226,8 +230,8 @@ void worker_run(struct worker *w)
 
 bool worker_step(struct worker *w, uint32_t most)
 {
-    uint32_t until = w->tick + most;
-
+    w->limited = true;
+    w->limit = w->tick + most;
     worker_current = w;
     parker_current = w->outside;
     context_of_thread(&w->scheduler);
@@ -235,8 +239,9 @@ bool worker_step(struct worker *w, uint32_t most)
     poller_wait(&w->poller, 0);
     worker_now(w);
     worker_run_timers(w);
-    while ((int32_t)(until - w->tick) > 0 && run_one(w))
+    while (run_one(w))
         ;
+    w->limited = false;
     /* What is left, and what comes from now on, makes the descriptor readable. */
     atomic_swap(&w->asleep, 1);
     bool more = w->ready.first || atomic_peek(&w->fresh_count) || worker_has_mail(w);

@@ -60,6 +60,8 @@ struct worker {
     uint32_t order;               /* (w) of the next to join a queue                  */
     uint32_t started;             /* (w) how many bodies there are                    */
     int64_t woke_ns;              /* (w) when it last woke another to take over       */
+    uint32_t limit;               /* (w) tick at which to return to the host          */
+    bool limited;                 /* (w) whether there is such                        */
     int64_t now_ns;               /* (w) the clock, some switches ago                 */
     struct context scheduler;     /* (w)                                              */
     struct timer_heap timers;     /* (w)                                              */
@@ -174,7 +176,7 @@ void runtime_free(struct weir_runtime *rt);
 uint64_t runtime_live(const struct weir_runtime *rt);
 
 /* Spawn into rt, on this worker if it is one of its own. */
-int runtime_spawn(struct weir_runtime *rt, weir_fn *fn, void *arg, struct weir_task *ret_task);
+int runtime_spawn(struct weir_runtime *rt, struct task_code code, struct weir_task *ret_task);
 
 /* From now on, stop when no task is left. */
 void runtime_begin_close(struct weir_runtime *rt);

@@ -87,11 +87,9 @@ static bool child_end(child *c, int result)
     *(c->prev ? &c->prev->next : &scope->children_) = c->next;
     if (c->next)
         c->next->prev = c->prev;
-    bool first = result < 0 && !stopped && scope->failure_ == 0;
-    if (first)
-        scope->failure_ = result;
     scope_unlock(scope);
-    return first;
+    int none = 0;
+    return result < 0 && !stopped && atomic_cas(&scope->failure_, &none, result);
 }
 
 static int child_main(void *arg)
@@ -110,6 +108,19 @@ static int child_main(void *arg)
     return result;
 }
 
+/* It could not be given a stack: a failure like any other. */
+static void child_abandoned(void *arg)
+{
+    child *c = arg;
+    struct weir_scope *scope = c->scope;
+    int none = 0;
+
+    mem_free(c);
+    if (atomic_cas(&scope->failure_, &none, WEIR_ENOMEM))
+        weir_scope_cancel(scope);
+    weir_countdown_down(&scope->running_, 1); /* our last access to the scope */
+}
+
 /* ---- the scope -------------------------------------------------------------- */
 
 void weir_scope_open(struct weir_scope *scope, struct weir_deadline deadline)
@@ -126,7 +137,9 @@ int weir_scope_spawn(struct weir_scope *scope, weir_fn *fn, void *arg)
         return WEIR_ENOMEM;
     *c = (child){.scope = scope, .fn = fn, .arg = arg};
     weir_countdown_up(&scope->running_, 1);
-    int r = weir_task_spawn(child_main, c, NULL);
+    struct worker *w = worker_current;
+    struct task_code code = {child_main, c, child_abandoned};
+    int r = w ? runtime_spawn(w->runtime, code, NULL) : WEIR_ECONTEXT;
     if (r < 0) {
         mem_free(c);
         weir_countdown_down(&scope->running_, 1);
@@ -151,5 +164,6 @@ int weir_scope_close(struct weir_scope *scope)
             return joined;
     }
     atomic_swap(&scope->closed_, 1);
-    return scope->failure_ ? scope->failure_ : r;
+    int failure = atomic_get(&scope->failure_);
+    return failure ? failure : r;
 }

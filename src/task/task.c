@@ -149,7 +149,7 @@ void task_visit(void (*each)(task *t, void *arg), void *arg)
 
 /* ---- holding ---------------------------------------------------------------- */
 
-task *task_new(struct worker *here, weir_fn *fn, void *arg)
+task *task_new(struct worker *here, struct task_code code)
 {
     task *t = take_record(here);
 
@@ -160,8 +160,7 @@ task *task_new(struct worker *here, weir_fn *fn, void *arg)
     t->next = NULL;
     atomic_poke(&t->home, NULL);
     t->body = NULL;
-    t->fn = fn;
-    t->arg = arg;
+    t->code = code;
     weir_event_init(&t->ended);
     t->next_poked = NULL;
     t->result = 0;
@@ -229,7 +228,8 @@ int weir_task_spawn(weir_fn *fn, void *arg, struct weir_task *ret_task)
 {
     struct worker *w = worker_current;
 
-    return w ? runtime_spawn(w->runtime, fn, arg, ret_task) : WEIR_ECONTEXT;
+    return w ? runtime_spawn(w->runtime, (struct task_code){fn, arg, NULL}, ret_task)
+             : WEIR_ECONTEXT;
 }
 
 int weir_task_join(struct weir_task handle, struct weir_deadline deadline, int *ret_result)

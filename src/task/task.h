@@ -39,6 +39,13 @@
 
 struct worker;
 
+/* What a task is to do. */
+struct task_code {
+    weir_fn *fn;
+    void *arg;
+    void (*abandoned)(void *arg); /* called instead if it cannot be given a stack; or NULL */
+};
+
 /* Locking key: (a) atomic  (c) constant after spawn  (h) home worker only
  *              (q) whoever has it in a queue          (e) before `ended` is set */
 typedef struct weir_task_ task;
@@ -47,8 +54,7 @@ struct weir_task_ {
     task *next;              /* (q) in a run queue, inbox or free list                   */
     struct worker *home;     /* (a) where it runs, or is to run; NULL when it has ended  */
     struct body *body;       /* (h,a) NULL until it is started                           */
-    weir_fn *fn;             /* (c)                                                      */
-    void *arg;               /* (c)                                                      */
+    struct task_code code;   /* (c)                                                      */
     uint64_t life;           /* (a) generation, how it is held, by how many; see task.c  */
     struct weir_event ended; /*     what joining waits for                               */
     task *next_poked;        /* (q) in its home's list of pokes                          */
@@ -78,7 +84,7 @@ struct body {
 /* ---- records (task.c) -------------------------------------------------------- */
 
 /* A new record with two references, or NULL. */
-task *task_new(struct worker *here, weir_fn *fn, void *arg);
+task *task_new(struct worker *here, struct task_code code);
 
 /* One more reference to whatever the handle names; NULL when it is stale. */
 task *task_hold(struct weir_task handle);

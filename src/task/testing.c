@@ -53,12 +53,10 @@ static void visit_one(task *t, void *arg)
 
     if (home == NULL || home->runtime != visit->runtime)
         return;
-    if (weir_event_is_set(&t->ended))
-        info.state = WEIR_TASK_ENDED;
-    else if (b)
+    if (b) {
         describe_body(b, &info);
-    if (b && info.state != WEIR_TASK_ENDED)
         body_copy_name(b, name);
+    }
     visit->each(&info, visit->arg);
 }
 
@@ -72,7 +70,7 @@ void weir_visit_tasks(struct weir_runtime *runtime,
 
 static void write_line(const struct weir_task_info *info, void *arg)
 {
-    static const char *const states[] = {"unstarted", "ready", "parked", "ended"};
+    static const char *const states[] = {"unstarted", "ready", "parked"};
     char line[160];
     const char *name = info->name[0] ? info->name : "-", *state = states[info->state];
     int n;

@@ -354,6 +354,7 @@ TEST(a_waiter_moved_to_another_queue_can_leave_neither_way_by_mistake)
     waiter w;
     batch b = {0};
 
+    from.epoch = 7;
     push(&from, &w);
     uint64_t word = waitq_lock(&from);
     waitq_detach(&from, &b);
@@ -362,6 +363,7 @@ TEST(a_waiter_moved_to_another_queue_can_leave_neither_way_by_mistake)
     waitq_push_granted(&to, &w);
     waitq_unlock(&to, word);
     CHECK(!waitq_leave(&from, &w)); /* what its deadline would do */
+    CHECK_EQ(w.epoch, 7);           /* which may be comparing it at any time */
     CHECK_EQ(flags_of(&from), 0);
     CHECK_EQ(flags_of(&to), WORD_BUSY);
     CHECK(grant_first(&to) == &w);

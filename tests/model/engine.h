@@ -44,8 +44,8 @@
 
 /* What a pick can be: a flow, or one of these. */
 enum {
-    TIME = FLOWS_MAX,           /* the clock moves on to the next deadline */
-    SIGNAL,                     /* SIGNAL + i: flow i's sleep in the kernel is interrupted */
+    TIME = FLOWS_MAX, /* the clock moves on to the next deadline */
+    SIGNAL,           /* SIGNAL + i: flow i's sleep in the kernel is interrupted */
     PICKS_MAX = SIGNAL + FLOWS_MAX,
 };
 
@@ -98,6 +98,8 @@ bool stack_is_live(int flow, const volatile void *at);
 
 /* A hash of everything that the future depends on. */
 uint64_t sched_state(void);
+/* The same at the end, where nobody has a turn. */
+uint64_t sched_ending(void);
 
 /* ---- memory.c ------------------------------------------------------------------ */
 
@@ -134,15 +136,17 @@ void world_clear(void);
 /* ---- search.c ------------------------------------------------------------------ */
 
 struct search {
-    int preemptions;         /* at most; negative is no limit */
-    uint64_t random_walks;   /* instead of depth-first, if not 0 */
+    int preemptions;       /* at most; negative is no limit */
+    bool unpruned;         /* into every state again (to test invariants 2 and 3) */
+    uint64_t random_walks; /* instead of depth-first, if not 0 */
     uint64_t seed;
-    const char *replay;      /* instead of either, if not NULL */
+    const char *replay; /* instead of either, if not NULL */
 };
 
 struct tally {
     uint64_t schedules; /* run, also those cut short at a state met before */
-    uint64_t states;
+    uint64_t endings;   /* different histories of a whole execution, */
+    uint64_t fingerprint; /* and a sum of their hashes */
     bool faulty;
 };
 

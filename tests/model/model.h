@@ -35,6 +35,7 @@ struct scenario {
     uint32_t cpus;                 /* how many there are; 0 is one, and then nobody spins */
     bool patient;                  /* whoever spins does so until somebody has written */
     int signals;                   /* how often a sleep in the kernel ends for nothing */
+    int preemptions;               /* at most; 0 is no limit for two flows, and 2 for three */
 };
 
 /* Each ends with an entry without a name. */

@@ -326,13 +326,18 @@ static void give_turn(void)
     }
 }
 
-uint64_t sched_state(void)
+uint64_t sched_ending(void)
 {
-    uint64_t state = mix(run.time_history, (uint64_t)(run.turn * 64 + run.signals));
+    uint64_t state = run.time_history;
 
     for (const struct flow *f = run.flow; f < run.flow + run.flows; f++)
         state = mix(mix(state, f->history), f->state);
     return state;
+}
+
+uint64_t sched_state(void)
+{
+    return mix(sched_ending(), (uint64_t)(run.turn * 64 + run.signals));
 }
 
 /* ---- steps ---------------------------------------------------------------------------------------- */

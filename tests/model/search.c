@@ -104,7 +104,7 @@ static int pick_along_path(const uint8_t *picks, int count)
     struct node *n = &search.path[search.depth];
 
     if (search.depth == search.length) {
-        if (was_met(sched_state(), spare()))
+        if (!search.how.unpruned && was_met(sched_state(), spare()))
             return -1;
         if (search.length == PATH_MAX_)
             model_fail("more than %d choices", PATH_MAX_);
@@ -199,6 +199,20 @@ static bool another(uint64_t schedules)
     return next_path();
 }
 
+static enum verdict run_one(const struct scenario *scenario, struct tally *tally)
+{
+    search.depth = search.preemptions = search.repeat = 0;
+    search.replay = search.how.replay;
+    enum verdict verdict = sched_run(scenario);
+
+    if (verdict == CLEAN && !was_met(mix(sched_ending(), FLOWS_MAX), 0)) {
+        tally->endings++;
+        tally->fingerprint += sched_ending();
+    }
+    tally->schedules++;
+    return verdict;
+}
+
 struct tally search_all(const struct scenario *scenario, const struct search *how)
 {
     struct tally tally = {0};
@@ -208,11 +222,7 @@ struct tally search_all(const struct scenario *scenario, const struct search *ho
     search.random = how->seed | 1;
     search.length = 0;
     do {
-        search.depth = search.preemptions = search.repeat = 0;
-        search.replay = how->replay;
-        tally.faulty = sched_run(scenario) == FAULTY;
-        tally.schedules++;
+        tally.faulty = run_one(scenario, &tally) == FAULTY;
     } while (!tally.faulty && another(tally.schedules));
-    tally.states = search.met_count;
     return tally;
 }

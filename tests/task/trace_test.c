@@ -50,7 +50,7 @@ static void find_acquirer(const struct weir_task_info *info, void *arg)
 
 static enum weir_task_state state_now(const struct scene *s)
 {
-    enum weir_task_state state = WEIR_TASK_ENDED;
+    enum weir_task_state state = WEIR_TASK_UNSTARTED;
 
     weir_visit_tasks(s->runtime, find_acquirer, &state);
     return state;

@@ -207,7 +207,7 @@ const struct scenario mutex_scenarios[] = {
     {"a signal outside the mutex wakes whoever waits", all_free,
      {waits_for_value, gives_value_and_signals_outside}, all_is_free},
     {"a signal against a deadline", all_free,
-     {waits_soon_for_value, gives_value_and_signals_outside}, all_is_free},
+     {waits_soon_for_value, gives_value_and_signals_outside}, all_is_free, .preemptions = 4},
     {"a signal against a deadline and somebody who holds the mutex", all_free,
      {waits_soon_for_value, gives_value_and_signals_outside, locks_for_a_moment}, all_is_free},
     {"a signal is not lost to a deadline", all_free,

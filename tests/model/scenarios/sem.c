@@ -200,6 +200,19 @@ static void a_heavy_head_waits(void)
     queue_note(1, 1);
 }
 
+static void heavy_has_both_and_none_is_left(void)
+{
+    MODEL_CHECK(was_called(0, 0));
+    MODEL_CHECK_EQ(the.result[0], WEIR_EAGAIN);
+    check_permits(2, 2);
+}
+
+static void a_request_for_both_waits(void)
+{
+    one_of_two_taken();
+    queue_note(0, 2);
+}
+
 static void heavy_left_and_light_is_served(void)
 {
     if (the.cancelled[0] == 1) {
@@ -256,6 +269,8 @@ const struct scenario sem_scenarios[] = {
      {releases_in_order, releases_in_order}, served_in_order},
     {"a small request does not overtake a large one", a_large_one_waits_before_a_small_one,
      {releases, releases}, the_large_one_has_both},
+    {"a small request does not overtake a heavy head", a_request_for_both_waits,
+     {tries, releases}, heavy_has_both_and_none_is_left},
     {"a deadline against a grant", one_taken, {acquires_soon, releases}, one_held_if_served},
     {"two deadlines against one grant", one_taken, {acquires_soon, acquires_soon, releases},
      one_held_by_either},

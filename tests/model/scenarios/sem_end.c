@@ -128,6 +128,22 @@ static void one_held_of_one(void)
     check_permits(1, 1);
 }
 
+static void one_of_two_taken(void)
+{
+    take(2, 1);
+}
+
+static void tries(void)
+{
+    the.result[model_self()] = weir_sem_try_acquire(&the.sem, 1);
+}
+
+static void one_of_one_if_tried(void)
+{
+    MODEL_CHECK(the.result[2] == 0 || the.result[2] == WEIR_EAGAIN);
+    check_permits(1, the.result[2] == 0);
+}
+
 static void last_resize_counts(void)
 {
     uint64_t capacity = weir_sem_capacity(&the.sem);
@@ -228,6 +244,8 @@ const struct scenario sem_end_scenarios[] = {
      timed_out_or_served_by_growth},
     {"a shrink against a release takes one permit away", two_taken, {shrinks_to_one, releases},
      one_held_of_one},
+    {"a shrink against a release and a try_acquire", one_of_two_taken,
+     {shrinks_to_one, releases, tries}, one_of_one_if_tried},
     {"a shrink against a growth and a release", two_taken,
      {shrinks_to_one, grows_to_three, releases}, last_resize_counts},
     {"a try_acquire of two against a growth from one to two", one_free, {tries_two, grows_to_two},
