@@ -193,7 +193,7 @@ With bt, a backtrace of each that has begun and does not run follows."""
         has_body = doing in ("running", "ready", "parked")
         name = body["name"].string() if has_body else ""
         if not name:
-            name = task["fn"].format_string(symbols=True, raw=True)
+            name = task["code"]["fn"].format_string(symbols=True, raw=True)
             name = re.sub(r"^.*<(.*)>$", r"\1", name)
         print(("%-31s  %-9s  %-12s  %s" % (name, doing, what, since)).rstrip())
         if backtrace is not None and doing in ("ready", "parked"):
