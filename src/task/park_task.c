@@ -153,9 +153,10 @@ void body_on_timer(struct worker *w, struct body *b)
 
 void task_on_poke(struct worker *w, task *t)
 {
-    struct body *b = t->body;
+    struct body *b = atomic_get(&t->body);
 
-    if (t->home != w || b == NULL || b->sleeper == NULL)
+    /* First the body: once it is there, the task has started, and its home is for good. */
+    if (b == NULL || atomic_get(&t->home) != w || b->sleeper == NULL)
         return; /* not started, or running: it will find out when it wants to wait */
     if (!(b->sleeper->flags & SLEEP_FIRM) && task_is_struck(t))
         wake_because(w, b, WEIR_ECANCELED);

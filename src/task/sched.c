@@ -115,9 +115,11 @@ static bool start(struct worker *w, task *t)
     return true;
 }
 
-static void count_end(struct worker *w)
+/* Counted first: whoever joins it finds one task less. */
+static void end(struct worker *w, task *t, int result)
 {
     atomic_put(&w->ended, w->ended + 1);
+    task_finish(t, result);
 }
 
 /* The next task that can run, with a stack; NULL when there is none. */
@@ -132,8 +134,7 @@ static task *pick_started(struct worker *w)
         }
         if (t->code.abandoned)
             t->code.abandoned(t->code.arg);
-        task_finish(t, WEIR_ENOMEM);
-        count_end(w);
+        end(w, t, WEIR_ENOMEM);
     }
     return t;
 }
@@ -184,8 +185,7 @@ static void task_main(void *arg)
         int result = t->code.fn(t->code.arg);
 
         body_destroy_values(b);
-        task_finish(t, result);
-        count_end(w);
+        end(w, t, result);
         next = pick(w);
         if (next && next->body == NULL) { /* starts here: no switch, and a warm stack */
             body_init(b, b->stack);

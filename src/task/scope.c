@@ -66,15 +66,16 @@ static void child_begin(child *c)
     struct weir_scope *scope = c->scope;
 
     scope_lock(scope);
+    bool late = atomic_get(&scope->cancelled_);
     c->task = weir_task_self();
-    c->told = atomic_get(&scope->cancelled_);
+    c->told = late;
     c->next = scope->children_;
     if (c->next)
         c->next->prev = c;
     scope->children_ = c;
     scope_unlock(scope);
-    if (c->told)
-        weir_task_cancel(c->task);
+    if (late)
+        weir_task_cancel(weir_task_self());
 }
 
 /* True if this is the failure that ends the others. */

@@ -818,7 +818,8 @@ TEST(one_of_a_crowd_that_is_about_to_sleep_is_woken_with_those_asleep)
 }
 
 /* Without a testpoint, for what lies between the last look and the sleep: many times, at
- * some moment between the call and a sound sleep. */
+ * some moment between the call and a sound sleep.  On two CPUs, since on one the waker
+ * would hardly ever come in between. */
 enum { NAPS = 4000 };
 
 struct lullaby {
@@ -827,10 +828,24 @@ struct lullaby {
     int started;
 };
 
+static void stay_on_cpu(int which)
+{
+    cpu_set_t all, one;
+
+    CPU_ZERO(&one);
+    CHECK_EQ(sched_getaffinity(0, sizeof all, &all), 0);
+    which %= CPU_COUNT(&all);
+    for (size_t cpu = 0; CPU_COUNT(&one) == 0; cpu++)
+        if (CPU_ISSET(cpu, &all) && which-- == 0)
+            CPU_SET(cpu, &one);
+    CHECK_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+}
+
 static void fall_asleep_often(void *arg)
 {
     struct lullaby *l = arg;
 
+    stay_on_cpu(1);
     for (int i = 0; i < NAPS; i++) {
         __atomic_store_n(&l->started, i + 1, __ATOMIC_RELEASE);
         if (i % 2)
@@ -846,10 +861,11 @@ TEST(a_wake_up_in_the_middle_of_falling_asleep_is_not_lost)
 
     take(&l.sem, NAPS);
     test_spawn(fall_asleep_often, &l);
+    stay_on_cpu(0);
     for (int i = 0; i < NAPS; i++) {
         while (__atomic_load_n(&l.started, __ATOMIC_ACQUIRE) <= i)
             sched_yield();
-        for (int64_t then_ns = weir_now_ns() + test_random(20000); weir_now_ns() < then_ns;)
+        for (int64_t then_ns = weir_now_ns() + test_random(60000); weir_now_ns() < then_ns;)
             ;
         if (i % 2)
             weir_event_set(&l.events[i]);

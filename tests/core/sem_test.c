@@ -555,7 +555,7 @@ TEST_WITHIN(a_semaphore_may_be_freed_as_soon_as_its_last_wait_has_returned, 20)
         hand_on(&r, sem);
         while (!asks(i) && i % 4 != 1 && weir_sem_waiting(sem) == 0)
             sched_yield(); /* mostly it is queued, and sometimes it comes too late */
-        for (int64_t then_ns = weir_now_ns() + test_random(20000); weir_now_ns() < then_ns;)
+        for (int64_t then_ns = weir_now_ns() + test_random(40000); weir_now_ns() < then_ns;)
             ; /* it spins, falls asleep or is asleep by then */
         end_the_wait(sem, (int)test_random(3));
         while (in_hand(&r) != NULL)

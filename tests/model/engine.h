@@ -50,8 +50,27 @@ enum {
 };
 
 enum step_kind {
-    LOAD, STORE, SWAP, ADD, CAS, CAS_FAILED, FUTEX_WAIT, FUTEX_WOKEN, FUTEX_TIMED_OUT, FUTEX_WAKE,
-    PAUSE, CLOCK, FD_OPEN, FD_READ, FD_WRITE, FD_CLOSE, FD_POLL, GONE, TICK, INTERRUPT, ENDED,
+    LOAD,
+    STORE,
+    SWAP,
+    ADD,
+    CAS,
+    CAS_FAILED,
+    FUTEX_WAIT,
+    FUTEX_WOKEN,
+    FUTEX_TIMED_OUT,
+    FUTEX_WAKE,
+    PAUSE,
+    CLOCK,
+    FD_OPEN,
+    FD_READ,
+    FD_WRITE,
+    FD_CLOSE,
+    FD_POLL,
+    GONE,
+    TICK,
+    INTERRUPT,
+    ENDED,
 };
 
 /* ---- sched.c ------------------------------------------------------------------ */
@@ -112,6 +131,9 @@ void memory_forget(void); /* a new execution */
 /* Checks that it may be touched, that nothing races with it, and remembers it. */
 void memory_touch(const volatile void *at, size_t bytes, enum access_kind kind, uintptr_t pc);
 
+/* The flow that runs has no more use for what lies below. */
+void memory_leave_frame(const void *below);
+
 void memory_acquire(const volatile void *at);
 void memory_release(const volatile void *at, bool keeps_others);
 void memory_no_release(const volatile void *at);
@@ -144,8 +166,8 @@ struct search {
 };
 
 struct tally {
-    uint64_t schedules; /* run, also those cut short at a state met before */
-    uint64_t endings;   /* different histories of a whole execution, */
+    uint64_t schedules;   /* run, also those cut short at a state met before */
+    uint64_t endings;     /* different histories of a whole execution, */
     uint64_t fingerprint; /* and a sum of their hashes */
     bool faulty;
 };
@@ -174,7 +196,7 @@ struct named {
     const char *name;
     const char *(*field)(size_t offset); /* the name of a part of it; may be NULL */
 };
-extern const struct named world_names[]; /* ends with one without a name */
+extern const struct named world_names[], kernel_names[]; /* end with one without a name */
 
 /* The last steps of a schedule, and how to run it again. */
 void report_fault(const struct event *events, int count);

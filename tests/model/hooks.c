@@ -13,11 +13,23 @@
 
 /* ---- plain accesses -------------------------------------------------------------------- */
 
-#define PLAIN(n)                                                                                \
-    void __tsan_read##n(void *at) { memory_touch(at, n, PLAIN_READ, PC); }                      \
-    void __tsan_write##n(void *at) { memory_touch(at, n, PLAIN_WRITE, PC); }                    \
-    void __tsan_unaligned_read##n(void *at) { memory_touch(at, n, PLAIN_READ, PC); }            \
-    void __tsan_unaligned_write##n(void *at) { memory_touch(at, n, PLAIN_WRITE, PC); }
+#define PLAIN(n)                              \
+    void __tsan_read##n(void *at)             \
+    {                                         \
+        memory_touch(at, n, PLAIN_READ, PC);  \
+    }                                         \
+    void __tsan_write##n(void *at)            \
+    {                                         \
+        memory_touch(at, n, PLAIN_WRITE, PC); \
+    }                                         \
+    void __tsan_unaligned_read##n(void *at)   \
+    {                                         \
+        memory_touch(at, n, PLAIN_READ, PC);  \
+    }                                         \
+    void __tsan_unaligned_write##n(void *at)  \
+    {                                         \
+        memory_touch(at, n, PLAIN_WRITE, PC); \
+    }
 
 PLAIN(1)
 PLAIN(2)
@@ -59,6 +71,8 @@ void __tsan_func_entry(void *caller)
 
 void __tsan_func_exit(void)
 {
+    if (sched_running() >= 0)
+        memory_leave_frame(__builtin_frame_address(0));
 }
 
 /* ---- atomic accesses -------------------------------------------------------------------- */
@@ -171,8 +185,8 @@ static uint64_t change(volatile void *at, size_t bytes, enum change how, uint64_
 }
 
 /* Returns what was there, which is `expected` if it worked. */
-static uint64_t cas(volatile void *at, size_t bytes, uint64_t expected, uint64_t desired,
-                    int order, int failure_order, uintptr_t pc)
+static uint64_t cas(volatile void *at, size_t bytes, uint64_t expected, uint64_t desired, int order,
+                    int failure_order, uintptr_t pc)
 {
     bool watched = sched_running() >= 0;
 

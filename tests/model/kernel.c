@@ -218,6 +218,12 @@ void model_gone(const void *p, size_t bytes)
     step_result(GONE, 0, bytes);
 }
 
+const struct named kernel_names[] = {
+    {fds, sizeof fds, "descriptor", NULL},
+    {heap, sizeof heap, "heap", NULL},
+    {0},
+};
+
 /* ---- the end ------------------------------------------------------------------------------------------ */
 
 _Noreturn void bug(const char *what)

@@ -15,7 +15,7 @@
 extern char __data_start[], _end[];
 extern char __start_model_tls[], __stop_model_tls[];
 
-enum { SEEN_MAX = 24 };
+enum { SEEN_MAX = 24, GUESTS_MAX = 64 };
 
 struct seen {
     uint8_t flow, kind, bytes; /* one bit for each byte */
@@ -27,10 +27,23 @@ struct cell {
     uint32_t run; /* the execution it belongs to; of another one it is as good as empty */
     uint8_t gone; /* bytes that were given back */
     uint8_t count;
-    uint32_t released[FLOWS_MAX];  /* what an acquire takes over */
-    uint64_t last_write, reads;    /* invariant 2 */
+    uint32_t released[FLOWS_MAX]; /* what an acquire takes over */
+    uint64_t last_write, reads;   /* invariant 2 */
     struct seen seen[SEEN_MAX];
 };
+
+/* Somebody else touched the stack of a flow, last at that time. */
+struct guest {
+    uintptr_t at; /* eight bytes */
+    uint8_t flow;
+    uint32_t time;
+    uintptr_t pc;
+};
+
+static struct {
+    struct guest guest[GUESTS_MAX];
+    int count;
+} guests[FLOWS_MAX]; /* by whose stack it is */
 
 static struct cell *cells;
 static uint32_t this_run;
@@ -54,6 +67,8 @@ void memory_init(void)
 void memory_forget(void)
 {
     this_run++;
+    for (int i = 0; i < FLOWS_MAX; i++)
+        guests[i].count = 0;
 }
 
 static bool is_watched(const volatile void *at)
@@ -78,6 +93,43 @@ static struct cell *cell_of(const volatile void *at)
     return c;
 }
 
+/* ---- stacks --------------------------------------------------------------------------- */
+
+static void remember_guest(int owner, const volatile void *at, uintptr_t pc)
+{
+    int self = sched_running(), i = 0;
+    uintptr_t cell = (uintptr_t)at & ~(uintptr_t)7;
+    struct guest *g = guests[owner].guest;
+
+    while (i < guests[owner].count && !(g[i].at == cell && g[i].flow == self))
+        i++;
+    if (i == GUESTS_MAX)
+        model_fail("the explorer remembers only %d accesses to a stack", GUESTS_MAX);
+    g[i] = (struct guest){cell, (uint8_t)self, flow_clock(self)[self], pc};
+    if (i == guests[owner].count)
+        guests[owner].count++;
+}
+
+/* To return from a function is to write to its frame: whatever others did there must have
+ * come before, in every respect. */
+void memory_leave_frame(const void *below)
+{
+    int self = sched_running(), kept = 0;
+    struct guest *g = guests[self].guest;
+    char place[160];
+
+    for (int i = 0; i < guests[self].count; i++) {
+        if (g[i].at >= (uintptr_t)below) {
+            g[kept++] = g[i];
+        } else if (g[i].time > flow_clock(self)[g[i].flow]) {
+            place_of(g[i].pc, place, sizeof place);
+            model_fail("%c touches %c's stack (%s), %c returns from there, and nothing orders them",
+                       pick_letter(g[i].flow), pick_letter(self), place, pick_letter(self));
+        }
+    }
+    guests[self].count = kept;
+}
+
 /* ---- who may touch it ----------------------------------------------------------- */
 
 static _Noreturn void touched_too_late(const volatile void *at, uintptr_t pc, const char *what)
@@ -93,10 +145,13 @@ static void check_owner(const volatile void *at, const struct cell *c, uint8_t b
 {
     int owner = stack_owner(at);
 
-    if (owner >= 0 && owner != sched_running() && !stack_is_live(owner, at))
-        touched_too_late(at, pc, "after its owner has returned from there");
     if (c->gone & bytes)
         touched_too_late(at, pc, "after it was given back");
+    if (owner < 0 || owner == sched_running())
+        return;
+    if (!stack_is_live(owner, at))
+        touched_too_late(at, pc, "after its owner has returned from there");
+    remember_guest(owner, at, pc);
 }
 
 static bool conflict(const struct seen *s, enum access_kind kind)

@@ -47,12 +47,12 @@ int model_self(void);
 
 #define MODEL_CHECK(cond) \
     ((cond) ? (void)0 : model_fail("%s:%d: not so: %s", __FILE_NAME__, __LINE__, #cond))
-#define MODEL_CHECK_EQ(got, want)                                                              \
-    do {                                                                                       \
-        long long got_ = (long long)(got), want_ = (long long)(want);                          \
-        if (got_ != want_)                                                                     \
+#define MODEL_CHECK_EQ(got, want)                                                             \
+    do {                                                                                      \
+        long long got_ = (long long)(got), want_ = (long long)(want);                         \
+        if (got_ != want_)                                                                    \
             model_fail("%s:%d: %s: got %lld, want %lld", __FILE_NAME__, __LINE__, #got, got_, \
-                       want_);                                                                 \
+                       want_);                                                                \
     } while (0)
 
 /* End this schedule: it has shown a fault. */

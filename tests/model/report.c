@@ -18,25 +18,29 @@ char pick_letter(int pick)
 
 /* ---- names ------------------------------------------------------------------------------- */
 
-void name_of(const volatile void *at, char *ret_name, size_t bytes)
+static bool is_named(const struct named *n, const volatile void *at, char *ret_name, size_t bytes)
 {
-    int owner = stack_owner(at);
-
-    if (owner >= 0) {
-        snprintf(ret_name, bytes, "%c's stack", pick_letter(owner));
-        return;
-    }
-    for (const struct named *n = world_names; n->name; n++) {
+    for (; n->name; n++) {
         ptrdiff_t offset = (const volatile char *)at - (const char *)n->at;
 
         if (offset >= 0 && (size_t)offset < n->bytes) {
             snprintf(ret_name, bytes, "%s%s", n->name, n->field ? n->field((size_t)offset) : "");
-            return;
+            return true;
         }
     }
+    return false;
+}
+
+void name_of(const volatile void *at, char *ret_name, size_t bytes)
+{
+    int owner = stack_owner(at);
+
     ret_name[0] = 0;
-    if (at)
-        snprintf(ret_name, bytes, "%p", (const void *)at);
+    if (owner >= 0)
+        snprintf(ret_name, bytes, "%c's stack", pick_letter(owner));
+    else if (at && !is_named(world_names, at, ret_name, bytes) &&
+             !is_named(kernel_names, at, ret_name, bytes))
+        snprintf(ret_name, bytes, "%p", (const void *)at); /* a static of the core */
 }
 
 /* Ask addr2line, which comes with the compiler, for all of them at once. */

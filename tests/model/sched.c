@@ -16,13 +16,13 @@ enum flow_state { READY, SPINNING, ASLEEP, POLLING, OVER };
 struct flow {
     struct context context;
     enum flow_state state;
-    bool woken;           /* ASLEEP no more, though it has not run yet */
-    const void *futex;    /* ASLEEP on this */
-    int64_t until_ns;     /* and no longer than that */
-    uint64_t since;       /* who slept first is woken first */
-    const uint64_t *poll; /* POLLING until it is not 0 */
-    int64_t asked_ns;     /* the last deadline it asked about */
-    int pauses;           /* since its last step */
+    bool woken;                   /* ASLEEP no more, though it has not run yet */
+    const void *futex;            /* ASLEEP on this */
+    int64_t until_ns;             /* and no longer than that */
+    uint64_t since;               /* who slept first is woken first */
+    const uint64_t *poll;         /* POLLING until it is not 0 */
+    int64_t asked_ns;             /* the last deadline it asked about */
+    int pauses;                   /* since its last step */
     const volatile void *last_at; /* what its last step was about */
     uint64_t last_seen;           /* and its history then */
     uint64_t history;
@@ -445,6 +445,7 @@ static void flow_main(void *arg)
 
     context_entered();
     run.scenario->flow[self]();
+    memory_leave_frame(stacks[self] + STACK_BYTES);
     f->state = OVER;
     f->history = mix(f->history, ENDED);
     stop_spinning(-1);

@@ -24,8 +24,8 @@ struct met {
 static struct {
     struct search how;
     struct node path[PATH_MAX_];
-    int length, depth; /* of the path; how far along it we are */
-    int preemptions;   /* spent in this execution */
+    int length, depth;  /* of the path; how far along it we are */
+    int preemptions;    /* spent in this execution */
     const char *replay; /* the rest of it */
     char told;          /* its last letter */
     int repeat;         /* which still stands for so many picks */

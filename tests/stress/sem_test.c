@@ -238,7 +238,7 @@ static void work(void *arg)
     struct worker *w = arg;
     struct arena *a = w->arena;
 
-    for (int i = test_scaled(30000); i > 0 && !__atomic_load_n(&a->closing, __ATOMIC_RELAXED); i--)
+    for (int i = test_scaled(24000); i > 0 && !__atomic_load_n(&a->closing, __ATOMIC_RELAXED); i--)
         do_something(w);
     __atomic_store_n(&a->closing, 1, __ATOMIC_RELAXED); /* the first to be through */
     weir_sem_close(&a->sem);
@@ -374,7 +374,7 @@ TEST_WITHIN(nobody_overtakes_who_was_in_the_queue_before, 60)
 {
     struct place p = {.sem = WEIR_SEM_INIT(1)};
     struct queuer queuers[QUEUERS];
-    int each = test_scaled(60000);
+    int each = test_scaled(40000);
 
     p.visits = calloc((size_t)(each * QUEUERS), sizeof *p.visits);
     p.served = calloc((size_t)(each * QUEUERS), sizeof(struct visit *));

@@ -250,6 +250,13 @@ TEST(tasks_that_run_one_after_the_other_need_one_stack)
     CHECK_EQ(stats.stacks, 2);
 }
 
+TEST(a_stack_is_used_again_as_often_as_one_likes)
+{
+    AS_TASK(a_stack_is_used_again_as_often_as_one_likes);
+    for (int i = 0; i < 70000; i++) /* more often than any record of it has room for */
+        CHECK_EQ(finish(start(do_nothing, NULL)), 0);
+}
+
 static long resident_kib(void)
 {
     long pages = 0;

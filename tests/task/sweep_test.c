@@ -26,6 +26,7 @@ static struct stage {
     struct weir_revent revent;
     struct weir_countdown busy;
 
+    struct weir_event curtain; /* up when all are there */
     struct weir_task actors[ACTORS];
     int victim, strike_at;
     int steps;  /* so far */
@@ -39,9 +40,8 @@ static void step(void)
 {
     if (__atomic_add_fetch(&stage.steps, 1, __ATOMIC_RELAXED) != stage.strike_at)
         return;
-    stage.struck = 1;
-    int r = weir_task_cancel(stage.actors[stage.victim]);
-    CHECK(r == 0);
+    CHECK_EQ(weir_task_cancel(stage.actors[stage.victim]), 0);
+    __atomic_store_n(&stage.struck, 1, __ATOMIC_RELEASE);
 }
 
 /* ---- steps ------------------------------------------------------------------------------------- */
@@ -251,6 +251,7 @@ static void leave_early(void)
 static int act(void *arg)
 {
     (void)arg;
+    CHECK_EQ(weir_event_wait(&stage.curtain, WEIR_FOREVER), 0);
     for (int i = 0; i < PARTS; i++) {
         int r = part[i]();
 
@@ -285,6 +286,7 @@ static int play(void *arg)
     (void)arg;
     for (int i = 0; i < ACTORS; i++)
         stage.actors[i] = start(act, NULL);
+    weir_event_set(&stage.curtain);
     for (int i = 0; i < ACTORS; i++) {
         r = finish(stage.actors[i]);
         if (!stage.struck)

@@ -106,19 +106,26 @@ static inline uint64_t live_tasks(struct weir_runtime *runtime)
 /* ---- what was said, in order ----------------------------------------------------- */
 
 static char said[4096];
-static int said_length;
+static int said_begun, said_length;
 
 static inline void say(char c)
 {
-    int i = __atomic_fetch_add(&said_length, 1, __ATOMIC_ACQ_REL);
+    int i = __atomic_fetch_add(&said_begun, 1, __ATOMIC_RELAXED);
 
     CHECK(i < (int)sizeof said - 1);
     said[i] = c;
+    __atomic_add_fetch(&said_length, 1, __ATOMIC_ACQ_REL);
 }
 
 static inline int how_much_was_said(void)
 {
     return __atomic_load_n(&said_length, __ATOMIC_ACQUIRE);
+}
+
+static inline void forget_what_was_said(void)
+{
+    memset(said, 0, sizeof said);
+    said_begun = said_length = 0;
 }
 
 /* As a task: say the first letter of the argument. */

@@ -35,8 +35,7 @@ static char *order_under(const char *seed)
         CHECK_EQ(setenv("WEIR_SCHED_SEED", seed, 1), 0);
     else
         CHECK_EQ(unsetenv("WEIR_SCHED_SEED"), 0);
-    memset(said, 0, sizeof said);
-    said_length = 0;
+    forget_what_was_said();
     CHECK_EQ(weir_run(NULL, yield_in_turns, NULL), 0);
     CHECK_EQ(how_much_was_said(), 24); /* nobody is forgotten */
     return strdup(said);

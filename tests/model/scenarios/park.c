@@ -12,24 +12,17 @@ static void nothing(void)
 
 /* ---- one sleep ------------------------------------------------------------------------------------- */
 
-static sleeper *published[2]; /* atomic */
-
-static void none_published(void)
-{
-    published[0] = published[1] = NULL;
-}
-
 static void publish(int i, sleeper *s)
 {
     the.value = 1;
-    __atomic_store_n(&published[i], s, __ATOMIC_RELEASE);
+    __atomic_store_n(&the.sleeper[i], s, __ATOMIC_RELEASE);
 }
 
 static sleeper *await(int i)
 {
     sleeper *s;
 
-    while (!(s = __atomic_load_n(&published[i], __ATOMIC_ACQUIRE)))
+    while (!(s = __atomic_load_n(&the.sleeper[i], __ATOMIC_ACQUIRE)))
         cpu_yield();
     return s;
 }
@@ -73,7 +66,7 @@ static void parks_in_crowd(void)
     int self = model_self();
 
     sleeper_join_crowd(&s, &the);
-    __atomic_store_n(&published[self], &s, __ATOMIC_RELEASE);
+    __atomic_store_n(&the.sleeper[self], &s, __ATOMIC_RELEASE);
     MODEL_CHECK_EQ(park(&s, WEIR_FOREVER), 0);
 }
 
@@ -87,9 +80,7 @@ static void ends_the_crowd(void)
 
 /* ---- another kind of flow ----------------------------------------------------------------------------- */
 
-/* As a task: begins asleep, and whoever takes it out of that makes it run. */
-static int unparks; /* atomic */
-
+/* As a task: begins asleep, and whoever takes it out of that makes it run, once. */
 static int strange_refusal(parker *self, struct weir_deadline deadline)
 {
     (void)self;
@@ -111,7 +102,7 @@ static int strange_park(parker *self, sleeper *s, struct weir_deadline deadline)
         if (!atomic_cas(&s->state, &seen, ASLEEP))
             return 0;
     }
-    while (atomic_get(&unparks) == 0)
+    while (atomic_get(&the.flag) == 0)
         cpu_yield();
     return 0;
 }
@@ -120,7 +111,7 @@ static void strange_unpark(parker *self, sleeper *s)
 {
     (void)self;
     (void)s;
-    MODEL_CHECK_EQ(atomic_add(&unparks, 1), 1);
+    MODEL_CHECK_EQ(atomic_add(&the.flag, 1), 1);
 }
 
 static const struct parker_ops strange_ops = {
@@ -134,7 +125,6 @@ static parker strange = {&strange_ops};
 
 static void one_taken(void)
 {
-    unparks = 0;
     weir_sem_init(&the.sem, 1);
     MODEL_CHECK_EQ(weir_sem_try_acquire(&the.sem, 1), 0);
 }
@@ -157,21 +147,14 @@ static void cancelled_or_served(void)
     check_permits(1, the.result[0] == 0);
 }
 
-/* ---- the lock of the queue --------------------------------------------------------------------------- */
-
-static waitq queue;
-
-static void is_free(void)
-{
-    queue = (waitq){0};
-}
+/* ---- locks --------------------------------------------------------------------------- */
 
 static void goes_inside(void)
 {
-    uint64_t word = waitq_lock(&queue);
+    uint64_t word = waitq_lock(&the.queue);
 
     the.value++;
-    waitq_unlock(&queue, word + word_of(1));
+    waitq_unlock(&the.queue, word + word_of(1));
 }
 
 static void goes_inside_twice(void)
@@ -182,8 +165,21 @@ static void goes_inside_twice(void)
 
 static void all_were_inside(void)
 {
-    MODEL_CHECK_EQ(word_value(queue.word), the.value);
-    MODEL_CHECK_EQ(queue.word & WORD_FLAGS, 0);
+    MODEL_CHECK_EQ(word_value(the.queue.word), the.value);
+    MODEL_CHECK_EQ(the.queue.word & WORD_FLAGS, 0);
+}
+
+static void takes_the_small_lock(void)
+{
+    lock_take(&the.small_lock);
+    the.value++;
+    lock_drop(&the.small_lock);
+}
+
+static void three_had_it(void)
+{
+    MODEL_CHECK_EQ(the.value, 3);
+    MODEL_CHECK_EQ(the.small_lock.word, 0);
 }
 
 static void acquires(void)
@@ -213,24 +209,49 @@ static void timed_out_or_served(void)
 }
 
 const struct scenario park_scenarios[] = {
-    {"a park against its unpark", none_published, {parks, ends_the_sleep}, nothing},
-    {"a park against its unpark and a signal", none_published, {parks, ends_the_sleep}, nothing,
+    {"a park against its unpark", nothing, {parks, ends_the_sleep}, nothing},
+    {"a park against its unpark and a signal",
+     nothing,
+     {parks, ends_the_sleep},
+     nothing,
      .signals = 2},
-    {"a park against its unpark and its deadline", none_published,
-     {parks_soon_and_then_firmly, ends_the_sleep}, nothing},
-    {"two park as a crowd and are woken together", none_published,
-     {parks_in_crowd, parks_in_crowd, ends_the_crowd}, nothing, .signals = 1},
-    {"a flow of another kind is unparked once, by a grant or a cancel", one_taken,
-     {acquires_strangely, releases}, cancelled_or_served},
-    {"three take the lock of a queue", is_free, {goes_inside, goes_inside, goes_inside},
+    {"a park against its unpark and its deadline",
+     nothing,
+     {parks_soon_and_then_firmly, ends_the_sleep},
+     nothing},
+    {"two park as a crowd and are woken together",
+     nothing,
+     {parks_in_crowd, parks_in_crowd, ends_the_crowd},
+     nothing,
+     .signals = 1},
+    {"a flow of another kind is unparked once, by a grant or a cancel",
+     one_taken,
+     {acquires_strangely, releases},
+     cancelled_or_served},
+    {"three take the lock of a queue",
+     nothing,
+     {goes_inside, goes_inside, goes_inside},
      all_were_inside},
-    {"three sleep on the lock of a queue", is_free,
-     {goes_inside_twice, goes_inside, goes_inside}, all_were_inside},
-    {"a signal ends a sleep on the lock of a queue", is_free,
-     {goes_inside, goes_inside, goes_inside}, all_were_inside, .signals = 1},
-    {"an acquire and two releases sleep on the lock", two_taken, {acquires, releases, releases},
+    {"three sleep on the lock of a queue",
+     nothing,
+     {goes_inside_twice, goes_inside, goes_inside},
+     all_were_inside},
+    {"a signal ends a sleep on the lock of a queue",
+     nothing,
+     {goes_inside, goes_inside, goes_inside},
+     all_were_inside,
+     .signals = 1},
+    {"three take the small lock",
+     nothing,
+     {takes_the_small_lock, takes_the_small_lock, takes_the_small_lock},
+     three_had_it},
+    {"an acquire and two releases sleep on the lock",
+     two_taken,
+     {acquires, releases, releases},
      one_of_two_held},
-    {"a deadline and two releases sleep on the lock", two_taken,
-     {acquires_soon, releases, releases}, timed_out_or_served},
+    {"a deadline and two releases sleep on the lock",
+     two_taken,
+     {acquires_soon, releases, releases},
+     timed_out_or_served},
     {0},
 };

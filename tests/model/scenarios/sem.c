@@ -83,10 +83,16 @@ static void holds_for_a_moment(void)
     releases();
 }
 
-static void all_free_of_one(void)
+static void two_were_inside(void)
 {
     check_permits(1, 0);
     MODEL_CHECK_EQ(the.value, 2);
+}
+
+static void three_were_inside(void)
+{
+    check_permits(1, 0);
+    MODEL_CHECK_EQ(the.value, 3);
 }
 
 static void none_lost_of_two(void)
@@ -256,36 +262,70 @@ static void heavy_and_light_add_up(void)
 
 const struct scenario sem_scenarios[] = {
     {"a release hands its permit to whoever waits", one_taken, {acquires, releases}, one_is_held},
-    {"a waiter that spins is served as well", one_taken, {acquires, releases}, one_is_held,
+    {"a waiter that spins is served as well",
+     one_taken,
+     {acquires, releases},
+     one_is_held,
      .cpus = 4},
     {"a signal does not end a wait", one_taken, {acquires, releases}, one_is_held, .signals = 1},
-    {"two who share one permit are never inside together", one_free,
-     {holds_for_a_moment, holds_for_a_moment}, all_free_of_one},
-    {"two releases and a try_acquire lose no permit", two_taken, {releases, releases, tries},
+    {"two who share one permit are never inside together",
+     one_free,
+     {holds_for_a_moment, holds_for_a_moment},
+     two_were_inside},
+    {"three who share one permit are never inside together",
+     one_free,
+     {holds_for_a_moment, holds_for_a_moment, holds_for_a_moment},
+     three_were_inside},
+    {"two releases and a try_acquire lose no permit",
+     two_taken,
+     {releases, releases, tries},
      none_lost_of_two},
-    {"a try_acquire does not overtake whoever waits", one_taken,
-     {acquires, releases, gives_back_what_it_tried}, one_is_held},
-    {"two releases serve two waiters in order", two_notes_wait,
-     {releases_in_order, releases_in_order}, served_in_order},
-    {"a small request does not overtake a large one", a_large_one_waits_before_a_small_one,
-     {releases, releases}, the_large_one_has_both},
-    {"a small request does not overtake a heavy head", a_request_for_both_waits,
-     {tries, releases}, heavy_has_both_and_none_is_left},
+    {"a try_acquire does not overtake whoever waits",
+     one_taken,
+     {acquires, releases, gives_back_what_it_tried},
+     one_is_held},
+    {"two releases serve two waiters in order",
+     two_notes_wait,
+     {releases_in_order, releases_in_order},
+     served_in_order},
+    {"a small request does not overtake a large one",
+     a_large_one_waits_before_a_small_one,
+     {releases, releases},
+     the_large_one_has_both},
+    {"a small request does not overtake a heavy head",
+     a_request_for_both_waits,
+     {tries, releases},
+     heavy_has_both_and_none_is_left},
     {"a deadline against a grant", one_taken, {acquires_soon, releases}, one_held_if_served},
-    {"two deadlines against one grant", one_taken, {acquires_soon, acquires_soon, releases},
+    {"two deadlines against one grant",
+     one_taken,
+     {acquires_soon, acquires_soon, releases},
      one_held_by_either},
-    {"a deadline of a waiter that spins against a grant", one_taken, {acquires_soon, releases},
-     one_held_if_served, .cpus = 4},
+    {"a deadline of a waiter that spins against a grant",
+     one_taken,
+     {acquires_soon, releases},
+     one_held_if_served,
+     .cpus = 4},
     {"a cancel against a grant", a_note_waits, {cancels_first, releases}, cancelled_or_served},
-    {"of two cancels one takes it back", a_note_waits, {cancels_first, cancels_first},
+    {"of two cancels one takes it back",
+     a_note_waits,
+     {cancels_first, cancels_first},
      cancelled_once},
-    {"the cancel of a heavy head against a release", a_heavy_head_waits, {cancels_first, releases},
+    {"the cancel of a heavy head against a release",
+     a_heavy_head_waits,
+     {cancels_first, releases},
      heavy_left_and_light_is_served},
-    {"the cancel of a heavy head against the cancel of the next", a_heavy_head_waits,
-     {cancels_first, cancels_second}, both_cancelled_or_served},
-    {"a heavy head that times out lets the next one through", one_of_two_taken,
-     {acquires_two_soon, acquires}, heavy_timed_out_and_light_is_served},
-    {"the deadline of a heavy head against a release", one_of_two_taken,
-     {heavy_waits_soon_and_gives_back, acquires, releases}, heavy_and_light_add_up},
+    {"the cancel of a heavy head against the cancel of the next",
+     a_heavy_head_waits,
+     {cancels_first, cancels_second},
+     both_cancelled_or_served},
+    {"a heavy head that times out lets the next one through",
+     one_of_two_taken,
+     {acquires_two_soon, acquires},
+     heavy_timed_out_and_light_is_served},
+    {"the deadline of a heavy head against a release",
+     one_of_two_taken,
+     {heavy_waits_soon_and_gives_back, acquires, releases},
+     heavy_and_light_add_up},
     {0},
 };

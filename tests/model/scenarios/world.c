@@ -36,10 +36,10 @@ static const char *note_field(size_t offset)
         size_t end;
         const char *name;
     } fields[] = {
-        {8, ".inbox"},     {16, ".done"},   {24, ".next"},   {32, ".prev"},    {40, ".queue"},
-        {48, ".want"},     {56, ".kind"},   {64, ".parker"}, {68, ".state"},   {70, ".cpu"},
-        {71, ".crowd"},    {72, ".flags"},  {76, ".epoch"},  {80, ".result"},  {84, ".calls"},
-        {SIZE_MAX, ".seen"},
+        {8, ".inbox"},  {16, ".done"},   {24, ".next"},  {32, ".prev"},
+        {40, ".queue"}, {48, ".want"},   {56, ".kind"},  {64, ".parker"},
+        {68, ".state"}, {70, ".cpu"},    {71, ".crowd"}, {72, ".flags"},
+        {76, ".epoch"}, {80, ".result"}, {84, ".calls"}, {SIZE_MAX, ".seen"},
     };
     int i = 0;
 
@@ -48,7 +48,10 @@ static const char *note_field(size_t offset)
     return fields[i].name;
 }
 
-#define NAMED(member, field) {&the.member, sizeof the.member, #member, field}
+#define NAMED(member, field)                           \
+    {                                                  \
+        &the.member, sizeof the.member, #member, field \
+    }
 const struct named world_names[] = {
     NAMED(sem, queue_field),
     NAMED(event, queue_field),
@@ -61,6 +64,9 @@ const struct named world_names[] = {
     NAMED(note[0], note_field),
     NAMED(note[1], note_field),
     NAMED(note[2], note_field),
+    NAMED(queue, queue_field),
+    NAMED(small_lock, NULL),
+    NAMED(sleeper, NULL),
     NAMED(value, NULL),
     NAMED(flag, NULL),
     {&the, sizeof the, "the world", NULL},

@@ -6,6 +6,7 @@
 
 #include <weir/weir.h>
 
+#include "base/lock.h"
 #include "model.h"
 
 /* A callback that takes note. */
@@ -28,10 +29,13 @@ struct world {
     struct note note[3];
     int result[FLOWS_MAX]; /* of each flow's wait */
     int cancelled[FLOWS_MAX];
-    uint64_t held;         /* permits, by count of those who have them; see holds() */
-    int turns;             /* callbacks so far */
-    int value;             /* plain: whoever reads or writes it must be in order */
-    uint32_t flag;         /* atomic */
+    uint64_t held; /* permits, by count of those who have them; see holds() */
+    int turns;     /* callbacks so far */
+    int value;     /* plain: whoever reads or writes it must be in order */
+    uint32_t flag; /* atomic */
+    struct weir_waitq_ queue;
+    lock small_lock;
+    struct weir_sleeper_ *sleeper[2]; /* atomic */
 };
 
 extern struct world the;
