@@ -17,8 +17,6 @@
 
 #include "base/alloc.h"
 
-extern char **environ;
-
 /* Linux 6.9; may be missing in the headers. */
 enum { PIDFD_GROUP = 1 << 2 };
 

@@ -115,10 +115,12 @@ static bool start(struct worker *w, task *t)
     return true;
 }
 
-/* Counted first: whoever joins it finds one task less. */
+/* Counted first: whoever waits for its end finds one task less. */
 static void end(struct worker *w, task *t, int result)
 {
     atomic_put(&w->ended, w->ended + 1);
+    if (t->code.ended)
+        t->code.ended(t->code.arg, result);
     task_finish(t, result);
 }
 
@@ -132,8 +134,6 @@ static task *pick_started(struct worker *w)
             worker_push_back_fresh(w, t);
             return queue_pop(&w->ready);
         }
-        if (t->code.abandoned)
-            t->code.abandoned(t->code.arg);
         end(w, t, WEIR_ENOMEM);
     }
     return t;

@@ -13,6 +13,7 @@ struct weir_scope_child_ {
     void *arg;                             /* (c) */
     struct weir_task task;                 /* (s) set when it starts */
     bool told;                             /* (s) that it is cancelled */
+    bool began;                            /* by its task: is in the list */
 };
 
 typedef struct weir_scope_child_ child;
@@ -69,6 +70,7 @@ static void child_begin(child *c)
     bool late = atomic_get(&scope->cancelled_);
     c->task = weir_task_self();
     c->told = late;
+    c->began = true;
     c->next = scope->children_;
     if (c->next)
         c->next->prev = c;
@@ -78,46 +80,37 @@ static void child_begin(child *c)
         weir_task_cancel(weir_task_self());
 }
 
-/* True if this is the failure that ends the others. */
-static bool child_end(child *c, int result)
+static int child_main(void *arg)
+{
+    child *c = arg;
+
+    child_begin(c);
+    return c->fn(c->arg);
+}
+
+static void child_leave(child *c)
 {
     struct weir_scope *scope = c->scope;
-    bool stopped = atomic_get(&scope->cancelled_) && result == WEIR_ECANCELED;
 
     scope_lock(scope);
     *(c->prev ? &c->prev->next : &scope->children_) = c->next;
     if (c->next)
         c->next->prev = c->prev;
     scope_unlock(scope);
-    int none = 0;
-    return result < 0 && !stopped && atomic_cas(&scope->failure_, &none, result);
 }
 
-static int child_main(void *arg)
+/* The task has ended, or could not be given a stack: a failure like any other. */
+static void child_ended(void *arg, int result)
 {
     child *c = arg;
     struct weir_scope *scope = c->scope;
-
-    child_begin(c);
-    int result = c->fn(c->arg);
-    /* What belongs to the task goes before close can return. */
-    body_destroy_values(task_current()->body);
-    if (child_end(c, result))
-        weir_scope_cancel(scope);
-    mem_free(c);
-    weir_countdown_down(&scope->running_, 1); /* our last access to the scope */
-    return result;
-}
-
-/* It could not be given a stack: a failure like any other. */
-static void child_abandoned(void *arg)
-{
-    child *c = arg;
-    struct weir_scope *scope = c->scope;
+    bool stopped = atomic_get(&scope->cancelled_) && result == WEIR_ECANCELED;
     int none = 0;
 
+    if (c->began)
+        child_leave(c);
     mem_free(c);
-    if (atomic_cas(&scope->failure_, &none, WEIR_ENOMEM))
+    if (result < 0 && !stopped && atomic_cas(&scope->failure_, &none, result))
         weir_scope_cancel(scope);
     weir_countdown_down(&scope->running_, 1); /* our last access to the scope */
 }
@@ -139,7 +132,7 @@ int weir_scope_spawn(struct weir_scope *scope, weir_fn *fn, void *arg)
     *c = (child){.scope = scope, .fn = fn, .arg = arg};
     weir_countdown_up(&scope->running_, 1);
     struct worker *w = worker_current;
-    struct task_code code = {child_main, c, child_abandoned};
+    struct task_code code = {child_main, c, child_ended};
     int r = w ? runtime_spawn(w->runtime, code, NULL) : WEIR_ECONTEXT;
     if (r < 0) {
         mem_free(c);

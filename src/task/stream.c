@@ -38,60 +38,66 @@ static bool is_file(int fd)
     return fstat(fd, &st) == 0 && (S_ISREG(st.st_mode) || S_ISBLK(st.st_mode));
 }
 
-/* RWF_NOWAIT failed with `error`.  If that was because this kind of file does not know it,
- * or is a file, which may never be read into memory unless somebody waits for it, find
- * another manner. */
-static bool needs_other_manner(struct stream *s, int error)
+/* RWF_NOWAIT gave `r`.  If this kind of file does not know that, or is one which may never
+ * come into memory unless somebody waits for it, find another manner. */
+static bool needs_other_manner(struct stream *s, ssize_t r)
 {
-    if (error != EAGAIN && error != EOPNOTSUPP && error != ENOSYS)
+    bool unknown = r == -EOPNOTSUPP || r == -ENOSYS;
+
+    if (!unknown && r != -EAGAIN)
         return false;
-    if (is_file(s->fd) || (error != EAGAIN && (fcntl(s->fd, F_GETFL) & O_NONBLOCK)))
+    if (is_file(s->fd))
         s->manner = PLAINLY;
-    else if (error != EAGAIN)
-        s->manner = AFTER_WAIT;
+    else if (unknown)
+        s->manner = fcntl(s->fd, F_GETFL) & O_NONBLOCK ? PLAINLY : AFTER_WAIT;
     return s->manner != AS_PIPE;
+}
+
+/* What a system call returned, as we return it. */
+static ssize_t result_of(ssize_t n)
+{
+    return n < 0 ? -errno : n;
+}
+
+static ssize_t read_file(struct stream *s, struct iovec iov)
+{
+    if (s->manner == AS_PIPE) {
+        ssize_t got = result_of(preadv2(s->fd, &iov, 1, -1, RWF_NOWAIT));
+
+        if (!needs_other_manner(s, got))
+            return got;
+    }
+    if (s->manner == AFTER_WAIT && !s->ready)
+        return WEIR_EAGAIN;
+    return result_of(read(s->fd, iov.iov_base, iov.iov_len));
 }
 
 static ssize_t try_read(struct stream *s, void *data, size_t n)
 {
-    struct iovec iov = {.iov_base = data, .iov_len = n};
-    ssize_t got;
-
     if (s->manner == AS_SOCKET) {
-        got = recv(s->fd, data, n, MSG_DONTWAIT);
-        if (got >= 0 || errno != ENOTSOCK)
-            return got < 0 ? -errno : got;
+        ssize_t got = result_of(recv(s->fd, data, n, MSG_DONTWAIT));
+
+        if (got != -ENOTSOCK)
+            return got;
         s->manner = AS_PIPE;
     }
-    if (s->manner == AS_PIPE) {
-        got = preadv2(s->fd, &iov, 1, -1, RWF_NOWAIT);
-        int error = errno;
-        if (got >= 0 || !needs_other_manner(s, error))
-            return got < 0 ? -error : got;
-    }
-    if (s->manner == AFTER_WAIT && !s->ready)
-        return WEIR_EAGAIN;
-    got = read(s->fd, data, n);
-    return got < 0 ? -errno : got;
+    return read_file(s, (struct iovec){.iov_base = data, .iov_len = n});
 }
 
 static ssize_t write_file(struct stream *s, struct iovec iov)
 {
-    ssize_t put;
-
     if (s->manner == AS_PIPE) {
-        put = pwritev2(s->fd, &iov, 1, -1, RWF_NOWAIT);
-        int error = errno;
-        if (put >= 0 || !needs_other_manner(s, error))
-            return put < 0 ? -error : put;
+        ssize_t put = result_of(pwritev2(s->fd, &iov, 1, -1, RWF_NOWAIT));
+
+        if (!needs_other_manner(s, put))
+            return put;
     }
     if (s->manner == AFTER_WAIT && !s->ready)
         return WEIR_EAGAIN;
     /* Ready means room for so many bytes, and more would block. */
     if (s->manner == AFTER_WAIT && iov.iov_len > PIPE_BUF)
         iov.iov_len = PIPE_BUF;
-    put = write(s->fd, iov.iov_base, iov.iov_len);
-    return put < 0 ? -errno : put;
+    return result_of(write(s->fd, iov.iov_base, iov.iov_len));
 }
 
 /* Writing to a pipe has no flag against SIGPIPE.  If it was not blocked before, then the
@@ -113,10 +119,10 @@ static ssize_t write_file_quietly(struct stream *s, struct iovec iov)
 static ssize_t try_write(struct stream *s, const char *data, size_t n)
 {
     if (s->manner == AS_SOCKET) {
-        ssize_t put = send(s->fd, data, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+        ssize_t put = result_of(send(s->fd, data, n, MSG_DONTWAIT | MSG_NOSIGNAL));
 
-        if (put >= 0 || errno != ENOTSOCK)
-            return put < 0 ? -errno : put;
+        if (put != -ENOTSOCK)
+            return put;
         s->manner = AS_PIPE;
     }
     return write_file_quietly(s, (struct iovec){.iov_base = (char *)data, .iov_len = n});

@@ -43,7 +43,7 @@ struct worker;
 struct task_code {
     weir_fn *fn;
     void *arg;
-    void (*abandoned)(void *arg); /* called instead if it cannot be given a stack; or NULL */
+    void (*ended)(void *arg, int result); /* told of its end, also if it never began; or NULL */
 };
 
 /* Locking key: (a) atomic  (c) constant after spawn  (h) home worker only

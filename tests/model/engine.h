@@ -6,7 +6,8 @@
  *     kernel.c   futex, clock, CPU, descriptors, allocation: also steps
  *     memory.c   what is remembered of each eight bytes: who touched them, what an
  *                acquire of them sees, their history
- *     sched.c    flows, and what happens between two steps
+ *     flow.c     what a flow does: steps, pauses, sleeps
+ *     sched.c    whose turn it is, and one execution from beginning to end
  *     search.c   who makes the next step: depth-first, at random, or as told
  *     report.c   what is printed of a fault
  *     main.c     arguments and tables

@@ -15,7 +15,7 @@
 extern char __data_start[], _end[];
 extern char __start_model_tls[], __stop_model_tls[];
 
-enum { SEEN_MAX = 24, GUESTS_MAX = 64 };
+enum { SEEN_MAX = 24, GUESTS_MAX = 64, TOUCHES_MAX = 1000000 };
 
 struct seen {
     uint8_t flow, kind, bytes; /* one bit for each byte */
@@ -47,6 +47,7 @@ static struct {
 
 static struct cell *cells;
 static uint32_t this_run;
+static int touches;           /* in this execution */
 static struct cell elsewhere; /* constants and the explorer's own stack: nobody writes them */
 
 uint64_t mix(uint64_t a, uint64_t b)
@@ -67,6 +68,7 @@ void memory_init(void)
 void memory_forget(void)
 {
     this_run++;
+    touches = 0;
     for (int i = 0; i < FLOWS_MAX; i++)
         guests[i].count = 0;
 }
@@ -212,6 +214,8 @@ void memory_touch(const volatile void *at, size_t bytes, enum access_kind kind, 
 
     if (sched_running() < 0 || !is_watched(at))
         return;
+    if (++touches == TOUCHES_MAX)
+        model_fail("livelock: no end after %d plain accesses", TOUCHES_MAX);
     while (bytes > 0) {
         size_t offset = (uintptr_t)p & 7;
         size_t n = bytes < 8 - offset ? bytes : 8 - offset;

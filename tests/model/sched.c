@@ -1,96 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* Flows, and whose turn it is.  See engine.h. */
-#include "engine.h"
+#include "sched.h"
 
-#include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "task/switch.h"
+struct execution run = {.running = -1};
 
-enum { STACK_BYTES = 128 * 1024, STEPS_MAX = 4000, TLS_MAX = 128, PAUSES_MAX = 2000 };
-
-enum flow_state { READY, SPINNING, ASLEEP, POLLING, OVER };
-
-struct flow {
-    struct context context;
-    enum flow_state state;
-    bool woken;                   /* ASLEEP no more, though it has not run yet */
-    const void *futex;            /* ASLEEP on this */
-    int64_t until_ns;             /* and no longer than that */
-    uint64_t since;               /* who slept first is woken first */
-    const uint64_t *poll;         /* POLLING until it is not 0 */
-    int64_t asked_ns;             /* the last deadline it asked about */
-    int pauses;                   /* since its last step */
-    const volatile void *last_at; /* what its last step was about */
-    uint64_t last_seen;           /* and its history then */
-    uint64_t history;
-    uint32_t clock[FLOWS_MAX];
-    char tls[TLS_MAX]; /* while it does not run */
-};
-
-static struct {
-    const struct scenario *scenario;
-    struct flow flow[FLOWS_MAX];
-    struct context outside;
-    jmp_buf alone; /* setup and check: how to get out of them */
-    int flows, running, steps;
-    int turn; /* who made the last step, and goes on for nothing */
-    int signals;
-    uint64_t sleeps;
-    uint64_t time_history;
-    enum verdict verdict;
-    char fault[512];
-    struct event events[STEPS_MAX];
-    uint8_t picks[2 * STEPS_MAX];
-    int picked;
-} run = {.running = -1};
-
-static int64_t now_ns;
 static _Alignas(64) char stacks[FLOWS_MAX][STACK_BYTES];
 
 /* Thread-local variables of the watched code: a section that each flow has its own copy of. */
 extern char __start_model_tls[], __stop_model_tls[];
 static char fresh_tls[TLS_MAX];
-
-/* ---- who and where ----------------------------------------------------------------- */
-
-int sched_running(void)
-{
-    return run.running;
-}
-
-int model_self(void)
-{
-    return run.running;
-}
-
-const struct scenario *flow_scenario(void)
-{
-    return run.scenario;
-}
-
-const char *sched_fault(void)
-{
-    return run.fault;
-}
-
-const uint8_t *sched_picks(int *ret_count)
-{
-    *ret_count = run.picked;
-    return run.picks;
-}
-
-uint64_t *flow_history(int flow)
-{
-    return flow == TIME ? &run.time_history : &run.flow[flow].history;
-}
-
-uint32_t *flow_clock(int flow)
-{
-    return run.flow[flow].clock;
-}
 
 int stack_owner(const volatile void *at)
 {
@@ -157,24 +79,13 @@ _Noreturn void model_fail(const char *fmt, ...)
 
 /* ---- time --------------------------------------------------------------------------------- */
 
-int64_t flow_now_ns(void)
-{
-    history_read(run.running, &now_ns);
-    return now_ns;
-}
-
-void flow_asks_about(int64_t at_ns)
-{
-    run.flow[run.running].asked_ns = at_ns;
-}
-
 /* The next moment that somebody cares about, or 0. */
 static int64_t next_moment(void)
 {
     int64_t next = 0;
 
     for (const struct flow *f = run.flow; f < run.flow + run.flows; f++) {
-        bool cares = f->state != OVER && f->asked_ns > now_ns && f->asked_ns != INT64_MAX;
+        bool cares = f->state != OVER && f->asked_ns > run.now_ns && f->asked_ns != INT64_MAX;
 
         if (cares && (next == 0 || f->asked_ns < next))
             next = f->asked_ns;
@@ -182,7 +93,7 @@ static int64_t next_moment(void)
     return next;
 }
 
-static void log_event(int who, enum step_kind kind, const volatile void *at, uintptr_t pc)
+void log_event(int who, enum step_kind kind, const volatile void *at, uintptr_t pc)
 {
     run.events[run.steps] =
         (struct event){.who = (uint8_t)who, .kind = (uint8_t)kind, .at = at, .pc = pc};
@@ -192,11 +103,11 @@ static void log_event(int who, enum step_kind kind, const volatile void *at, uin
 
 static void time_passes(void)
 {
-    now_ns = next_moment();
-    history_write(TIME, &now_ns);
+    run.now_ns = next_moment();
+    history_write(TIME, &run.now_ns);
     flow_wrote();
     log_event(TIME, TICK, NULL, 0);
-    run.events[run.steps - 1].after = (uint64_t)now_ns;
+    run.events[run.steps - 1].after = (uint64_t)run.now_ns;
 }
 
 static void signal_arrives(int flow)
@@ -215,7 +126,7 @@ static bool can_go_on(const struct flow *f)
     case READY:
         return true;
     case ASLEEP:
-        return f->woken || f->until_ns <= now_ns;
+        return f->woken || f->until_ns <= run.now_ns;
     case POLLING:
         return *f->poll != 0;
     case SPINNING:
@@ -225,17 +136,12 @@ static bool can_go_on(const struct flow *f)
     return false;
 }
 
-static void stop_spinning(int but)
+void stop_spinning(int but)
 {
     for (int i = 0; i < run.flows; i++) {
         if (i != but && run.flow[i].state == SPINNING)
             run.flow[i].state = READY;
     }
-}
-
-void flow_wrote(void)
-{
-    stop_spinning(run.running);
 }
 
 static bool somebody_can_go_on(void)
@@ -299,8 +205,7 @@ static _Noreturn void nobody_can_go_on(void)
     leave(CLEAN);
 }
 
-/* Let the search pick until it picks a flow; return when it picks us. */
-static void give_turn(void)
+void give_turn(void)
 {
     for (;;) {
         uint8_t picks[PICKS_MAX];
@@ -324,116 +229,6 @@ static void give_turn(void)
         else
             signal_arrives(pick - SIGNAL);
     }
-}
-
-uint64_t sched_ending(void)
-{
-    uint64_t state = run.time_history;
-
-    for (const struct flow *f = run.flow; f < run.flow + run.flows; f++)
-        state = mix(mix(state, f->history), f->state);
-    return state;
-}
-
-uint64_t sched_state(void)
-{
-    return mix(sched_ending(), (uint64_t)(run.turn * 64 + run.signals));
-}
-
-/* ---- steps ---------------------------------------------------------------------------------------- */
-
-void step_begin(enum step_kind kind, const volatile void *at, uintptr_t pc)
-{
-    struct flow *f = &run.flow[run.running];
-
-    if (run.running < 0)
-        model_fail("setup and check may not wait");
-    give_turn();
-    log_event(run.running, kind, at, pc);
-    f->pauses = 0;
-    f->last_at = at;
-}
-
-void step_result(enum step_kind kind, uint64_t before, uint64_t after)
-{
-    struct event *e = &run.events[run.steps - 1];
-    struct flow *f = &run.flow[run.running];
-
-    e->kind = (uint8_t)kind;
-    e->before = before;
-    e->after = after;
-    f->last_seen = history_of(f->last_at);
-}
-
-void step_note(enum step_kind kind, const volatile void *at, uintptr_t pc)
-{
-    log_event(run.running, kind, at, pc);
-}
-
-bool flow_stutters(const volatile void *at)
-{
-    const struct flow *f = &run.flow[run.running];
-
-    return f->pauses > 0 && f->last_at == at && f->last_seen == history_of(at);
-}
-
-void flow_pause(void)
-{
-    struct flow *f = &run.flow[run.running];
-
-    if (!run.scenario->patient && f->pauses < PAUSES_MAX) {
-        f->pauses++;
-        return;
-    }
-    f->state = SPINNING;
-    f->history = mix(f->history, PAUSE);
-    give_turn();
-    log_event(run.running, PAUSE, NULL, 0);
-}
-
-bool flow_sleep(const void *futex, int64_t at_ns)
-{
-    struct flow *f = &run.flow[run.running];
-
-    f->state = ASLEEP;
-    f->woken = false;
-    f->futex = futex;
-    f->until_ns = f->asked_ns = at_ns;
-    f->since = run.sleeps++;
-    give_turn();
-    f->state = READY;
-    return f->woken;
-}
-
-int flow_wake(const void *futex, int count)
-{
-    int woken = 0;
-
-    for (; woken < count; woken++) {
-        struct flow *oldest = NULL;
-
-        for (struct flow *f = run.flow; f < run.flow + run.flows; f++) {
-            bool sleeps = f->state == ASLEEP && !f->woken && f->futex == futex;
-
-            if (sleeps && (oldest == NULL || f->since < oldest->since))
-                oldest = f;
-        }
-        if (oldest == NULL)
-            break;
-        oldest->woken = true;
-        oldest->history = mix(oldest->history, run.flow[run.running].history);
-    }
-    return woken;
-}
-
-void flow_poll(const uint64_t *count)
-{
-    struct flow *f = &run.flow[run.running];
-
-    f->state = POLLING;
-    f->poll = count;
-    give_turn();
-    f->state = READY;
 }
 
 /* ---- one execution ------------------------------------------------------------------------------------ */
@@ -488,7 +283,7 @@ enum verdict sched_run(const struct scenario *scenario)
     run.signals = scenario->signals;
     run.sleeps = run.time_history = 0;
     run.verdict = CLEAN;
-    now_ns = 1;
+    run.now_ns = 1;
     memory_forget();
     kernel_forget();
     world_clear();

@@ -219,6 +219,18 @@ static void is_zero(void)
     MODEL_CHECK_EQ(the.countdown.queue_.length, 0);
 }
 
+static void a_note_waits_for_zero(void)
+{
+    one_to_go();
+    MODEL_CHECK_EQ(weir_countdown_wait_async(&the.countdown, &the.note[0].op, take_note), 0);
+}
+
+static void cancelled_or_zero(void)
+{
+    MODEL_CHECK(the.cancelled[0] == 1 ? was_not_called(0) : was_called(0, 0));
+    is_zero();
+}
+
 const struct scenario crowd_scenarios[] = {
     {"a set wakes everyone who waits", nothing_set, {waits, waits, sets}, it_is_set},
     {"a set wakes whoever spins", nothing_set, {waits, sets}, it_is_set, .cpus = 4},
@@ -264,6 +276,10 @@ const struct scenario crowd_scenarios[] = {
      {counts_up_and_down, counts_down, waits_for_zero},
      is_zero},
     {"a clear against a deadline", two_to_go, {waits_soon_for_zero, clears}, is_zero},
+    {"a cancel against the last count",
+     a_note_waits_for_zero,
+     {cancels_first, counts_down},
+     cancelled_or_zero},
     {"a countdown is freed right after its wait",
      one_to_go,
      {waits_for_zero_and_frees_it, counts_down},

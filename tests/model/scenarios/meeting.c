@@ -70,6 +70,26 @@ static void waits_and_frees_the_latch(void)
     model_gone(&the.latch, sizeof the.latch);
 }
 
+static void a_note_arrives(void)
+{
+    latch_of_two();
+    MODEL_CHECK_EQ(weir_latch_wait_async(&the.latch, &the.note[0].op, take_note), 0);
+}
+
+static void cancels(void)
+{
+    cancel_note(0);
+}
+
+static void cancelled_or_open(void)
+{
+    bool cancelled = the.cancelled[0] == 1;
+
+    MODEL_CHECK(cancelled ? was_not_called(0) : was_called(0, 0));
+    MODEL_CHECK_EQ(the.result[1], cancelled ? WEIR_EBROKEN : 0);
+    MODEL_CHECK_EQ(weir_latch_is_broken(&the.latch), cancelled);
+}
+
 /* ---- barrier --------------------------------------------------------------------------------------- */
 
 static void barrier_of_two(void)
@@ -189,11 +209,6 @@ static void a_note_meets(void)
     MODEL_CHECK_EQ(weir_barrier_wait_async(&the.barrier, &the.note[0].op, take_note), 0);
 }
 
-static void cancels(void)
-{
-    cancel_note(0);
-}
-
 static void cancelled_or_met(void)
 {
     MODEL_CHECK(the.cancelled[0] == 1 ? was_not_called(0) : was_called(0, 0));
@@ -214,6 +229,10 @@ const struct scenario meeting_scenarios[] = {
      latch_of_two,
      {arrives_and_waits_soon, arrives_and_waits},
      both_or_neither},
+    {"the last arrival at a latch against the cancel of a callback",
+     a_note_arrives,
+     {cancels, arrives},
+     cancelled_or_open},
     {"a latch is freed right after its wait",
      latch_of_two,
      {waits_and_frees_the_latch, arrives},

@@ -47,6 +47,11 @@ static void acquires_soon(void)
     acquire(1, SOON);
 }
 
+static void acquires_later(void)
+{
+    acquire(1, LATER);
+}
+
 static void acquires_two_soon(void)
 {
     acquire(2, SOON);
@@ -300,6 +305,10 @@ const struct scenario sem_scenarios[] = {
     {"two deadlines against one grant",
      one_taken,
      {acquires_soon, acquires_soon, releases},
+     one_held_by_either},
+    {"two deadlines, one after the other, against one grant",
+     one_taken,
+     {acquires_soon, acquires_later, releases},
      one_held_by_either},
     {"a deadline of a waiter that spins against a grant",
      one_taken,

@@ -182,6 +182,19 @@ static void waits_soon_for_idleness(void)
     the.result[model_self()] = weir_sem_wait_idle(&the.sem, SOON);
 }
 
+static void a_note_waits_for_idleness(void)
+{
+    one_taken();
+    MODEL_CHECK_EQ(weir_sem_wait_idle_async(&the.sem, &the.note[0].op, take_note), 0);
+}
+
+static void cancelled_or_idle(void)
+{
+    MODEL_CHECK(the.cancelled[0] == 1 ? was_not_called(0) : was_called(0, 0));
+    MODEL_CHECK_EQ(the.sem.idlers_, 0);
+    check_permits(1, 0);
+}
+
 static void uses_it_once(void)
 {
     MODEL_CHECK_EQ(weir_sem_acquire(&the.sem, 1, WEIR_FOREVER), 0);
@@ -274,6 +287,10 @@ const struct scenario sem_end_scenarios[] = {
      two_taken,
      {waits_soon_for_idleness, releases, releases},
      both_are_free},
+    {"a cancel against idleness",
+     a_note_waits_for_idleness,
+     {cancels, releases},
+     cancelled_or_idle},
     {"a close lets those go on who wait for idleness",
      one_taken,
      {waits_for_idleness, closes, releases},
