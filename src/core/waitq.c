@@ -218,7 +218,9 @@ int waitq_wait(waitq *q, waiter *w, struct weir_deadline deadline)
     return w->result;
 }
 
-int waitq_block(waitq *q, const wait_kind *kind, uint64_t want, struct weir_deadline deadline)
+/* Never inlined: its callers' fast paths need no stack frame. */
+__attribute__((noinline)) int waitq_block(waitq *q, const wait_kind *kind, uint64_t want,
+                                          struct weir_deadline deadline)
 {
     /* On a cache line of its own: a hand-off to another CPU moves one, not two. */
     _Alignas(64) waiter w = {

@@ -31,11 +31,12 @@ struct record_slab {
     task records[RECORDS_A_SLAB];
 };
 
+/* "used", so that tools/gdb finds it whole in an optimised build. */
 static struct {
     lock lock;
     struct record_slab *slabs; /* under lock */
     task *spares;              /* under lock; linked by next */
-} records;
+} records __attribute__((used));
 
 /* (a) Calls that go from a record to its worker, which may end meanwhile. */
 static uint32_t visitors;

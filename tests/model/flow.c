@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a flow does: steps, pauses, sleeps; and what may be asked about it.  See engine.h. */
-#include "sched.h"
+#include "execution.h"
 
 /* More than any loop of the core spins that does not spin for ever. */
 enum { PAUSES_MAX = 2000 };

@@ -9,8 +9,8 @@
  *     explore --random 1000000       that many schedules at random instead; --seed 7 for others
  *     explore --replay A5B3A NAME    one schedule again, step by step
  *     explore --must-fail WHAT NAME  this core is a mutant: each scenario must find it
- *     explore --check-pruning        is what is left out really the same again?  At most one
- *                                    preemption
+ *     explore --check-pruning        is what is left out really the same again?  With at most
+ *                                    one preemption, if nothing else is said
  *
  * Closes with "N passed, N failed"; the exit status is 1 if any failed. */
 #include "engine.h"
@@ -102,8 +102,11 @@ static const char *limit_name(const struct search *how)
 /* Without pruning, are there endings that were not seen with it? */
 static void compare(const struct scenario *s)
 {
-    struct search how = {.preemptions = 1}, unpruned = {.preemptions = 1, .unpruned = true};
-    struct tally with = search_all(s, &how), without = search_all(s, &unpruned);
+    struct search how = {.preemptions = args.limited ? args.search.preemptions : 1};
+    struct tally with = search_all(s, &how);
+
+    how.unpruned = true;
+    struct tally without = search_all(s, &how);
     bool same = with.endings == without.endings && with.fingerprint == without.fingerprint;
 
     printf("%-66s %10llu %10llu  %8llu  %s\n", s->name, (unsigned long long)with.schedules,

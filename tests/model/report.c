@@ -167,7 +167,8 @@ static void print_schedule(void)
 
 void report_fault(const struct event *events, int count)
 {
-    printf("  %s\n", sched_fault());
+    if (*sched_fault())
+        printf("  %s\n", sched_fault());
     print_steps(events, count);
     printf("  again with: --replay ");
     print_schedule();

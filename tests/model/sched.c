@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Flows, and whose turn it is.  See engine.h. */
-#include "sched.h"
+#include "execution.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -104,6 +104,8 @@ void log_event(int who, enum step_kind kind, const volatile void *at, uintptr_t 
 static void time_passes(void)
 {
     run.now_ns = next_moment();
+    /* How far it moves depends on who has asked so far, which is no step. */
+    run.time_history = mix(run.time_history, (uint64_t)run.now_ns);
     history_write(TIME, &run.now_ns);
     flow_wrote();
     log_event(TIME, TICK, NULL, 0);
@@ -283,6 +285,7 @@ enum verdict sched_run(const struct scenario *scenario)
     run.signals = scenario->signals;
     run.sleeps = run.time_history = 0;
     run.verdict = CLEAN;
+    run.fault[0] = 0;
     run.now_ns = 1;
     memory_forget();
     kernel_forget();

@@ -190,19 +190,23 @@ static int wait_for_set(struct actor *a)
     return r;
 }
 
-static int child_uses_permits(void *arg)
+static int child_uses_permits(void *seed)
 {
-    struct actor *a = arg;
-    struct actor own = {.random = a->random + 1};
+    struct actor own = {.random = (uintptr_t)seed};
 
     return use_permits(&own);
+}
+
+static void *some_seed(struct actor *a)
+{
+    return (void *)(uintptr_t)draw(a, UINT32_MAX);
 }
 
 static int use_child(struct actor *a)
 {
     struct weir_task task;
     struct weir_shield shield;
-    int r = weir_task_spawn(child_uses_permits, a, &task);
+    int r = weir_task_spawn(child_uses_permits, some_seed(a), &task);
 
     if (r == WEIR_ECONTEXT)
         return 0; /* a thread */
@@ -226,7 +230,7 @@ static int use_scope(struct actor *a)
         return 0;
     weir_scope_open(&scope, some_deadline(a));
     for (uint32_t i = draw(a, 4); i > 0; i--)
-        CHECK_EQ(weir_scope_spawn(&scope, child_uses_permits, a), 0);
+        CHECK_EQ(weir_scope_spawn(&scope, child_uses_permits, some_seed(a)), 0);
     if (draw(a, 4) == 0)
         weir_scope_cancel(&scope);
     int r = weir_scope_close(&scope);

@@ -11,7 +11,7 @@ struct work {
     int results[ITEMS];
     int running, most_running, started, finished;
     size_t fails; /* this item, from 1, with EBUSY; 0 is none */
-    int yields;      /* of each */
+    int yields;   /* of each */
 };
 
 static int work_on(void *ctx, size_t i)

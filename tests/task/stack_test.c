@@ -11,18 +11,19 @@
 
 /* ---- overflow ------------------------------------------------------------------------------- */
 
-__attribute__((noinline)) static int recurse(int depth)
+/* Each frame looks into the one above, so that no compiler makes a loop of it. */
+__attribute__((noinline)) static int recurse(int depth, volatile char *above)
 {
     volatile char frame[512];
 
-    frame[0] = (char)depth;
-    return depth <= 0 ? 0 : recurse(depth - 1) + frame[0];
+    frame[0] = (char)(above[0] + 1);
+    return depth <= 0 ? 0 : recurse(depth - 1, frame) + frame[0];
 }
 
 static int overflow(void *arg)
 {
     CHECK_EQ(weir_task_set_name(arg), 0);
-    return recurse(1 << 20);
+    return recurse(1 << 20, &(volatile char){0});
 }
 
 static int overflow_in_a_child(void *arg)
@@ -143,7 +144,7 @@ TEST(a_run_that_could_not_begin_does_not_keep_the_next_from_catching)
 
 static int use_bytes(void *arg)
 {
-    return recurse(*(int *)arg) * 0;
+    return recurse(*(int *)arg, &(volatile char){0}) * 0;
 }
 
 /* Sanitizers make frames of their own size, and ASan keeps locals elsewhere. */

@@ -225,8 +225,8 @@ static int be_told(void)
 
 /* Each gives as many coins as it takes, and the first tells the others. */
 static int (*const part[])(void) = {
-    use_sem,   give_coin,  take_coin, meet,    use_heavily, use_scope, pass_latch,
-    use_join,  use_gather, be_busy,   use_map, meet,        tell,      be_told,
+    use_sem,   give_coin,  take_coin, meet,    use_heavily,    use_scope, pass_latch,
+    use_join,  use_gather, be_busy,   use_map, meet,           tell,      be_told,
     give_coin, take_coin,  use_sem,   meet,    sleep_a_little,
 };
 

@@ -106,8 +106,10 @@ def without_frames(text, count):
 def all_records():
     """Every struct weir_task_ that there ever was, in use or not."""
     for symbol in gdb.lookup_static_symbols("records"):
-        if symbol.symtab.filename.endswith("task/task.c"):
-            slab = symbol.value()["slabs"]
+        # Link-time optimisation describes it twice, and puts one of them elsewhere.
+        value = symbol.value()
+        if "/src/task/" in symbol.symtab.filename and not value.is_optimized_out:
+            slab = value["slabs"]
             while slab:
                 array = slab["records"]
                 first, last = array.type.range()

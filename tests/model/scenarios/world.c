@@ -27,7 +27,7 @@ static const char *queue_field(size_t offset)
         return ".newest";
     if (offset < 20)
         return ".length";
-    return offset < 24 ? ".epoch" : ".";
+    return offset < 24 ? ".epoch" : "";
 }
 
 static const char *note_field(size_t offset)

@@ -74,19 +74,20 @@ static int stack_buffer_overflow(void *arg)
     return local[zero];
 }
 
-__attribute__((noinline)) static int recurse(int depth)
+/* Each frame looks into the one above, so that no compiler makes a loop of it. */
+__attribute__((noinline)) static int recurse(int depth, volatile char *above)
 {
     volatile char frame[512];
 
-    frame[0] = (char)depth;
-    return depth <= 0 ? 0 : recurse(depth - 1) + frame[0];
+    frame[0] = (char)(above[0] + 1);
+    return depth <= 0 ? 0 : recurse(depth - 1, frame) + frame[0];
 }
 
 static int stack_overflow(void *arg)
 {
     (void)arg;
     be_away();
-    return recurse(1 << 20);
+    return recurse(1 << 20, &(volatile char){0});
 }
 
 __attribute__((noinline)) static volatile int *address_of_local(void)

@@ -43,23 +43,21 @@ static int run_planted(const char *bug)
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
-#define CHECK_FOUND(bug, text)                                                              \
-    do {                                                                                    \
-        int r_ = run_planted(bug);                                                          \
-                                                                                            \
-        CHECK(r_ != 127);                                                                   \
-        if (r_ == 0 || strstr(report, (text)) == NULL)                                      \
-            test_fail(__FILE__, __LINE__, "%s: status %d, said \"%.300s\"", (bug), r_,      \
-                      report);                                                              \
+#define CHECK_FOUND(bug, text)                                                                  \
+    do {                                                                                        \
+        int r_ = run_planted(bug);                                                              \
+                                                                                                \
+        CHECK(r_ != 127);                                                                       \
+        if (r_ == 0 || strstr(report, (text)) == NULL)                                          \
+            test_fail(__FILE__, __LINE__, "%s: status %d, said \"%.300s\"", (bug), r_, report); \
     } while (0)
 
-#define CHECK_CLEAN(bug)                                                                    \
-    do {                                                                                    \
-        int r_ = run_planted(bug);                                                          \
-                                                                                            \
-        if (r_ != 0 || report[0] != '\0')                                                   \
-            test_fail(__FILE__, __LINE__, "%s: status %d, said \"%.300s\"", (bug), r_,      \
-                      report);                                                              \
+#define CHECK_CLEAN(bug)                                                                        \
+    do {                                                                                        \
+        int r_ = run_planted(bug);                                                              \
+                                                                                                \
+        if (r_ != 0 || report[0] != '\0')                                                       \
+            test_fail(__FILE__, __LINE__, "%s: status %d, said \"%.300s\"", (bug), r_, report); \
     } while (0)
 
 TEST(a_program_of_tasks_without_a_bug_is_clean)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* One execution, shared by sched.c (whose turn it is) and flow.c (what a flow does with it). */
-#ifndef WEIR_MODEL_SCHED_H
-#define WEIR_MODEL_SCHED_H
+#ifndef WEIR_MODEL_EXECUTION_H
+#define WEIR_MODEL_EXECUTION_H
 
 #include <setjmp.h>
 
