@@ -8,7 +8,8 @@
  *         ssize_t n;
  *
  *         while ((n = weir_read(fd, text, sizeof text, weir_within(30 * WEIR_S))) > 0)
- *             weir_write(fd, text, (size_t)n, weir_within(30 * WEIR_S));
+ *             if (weir_write(fd, text, (size_t)n, weir_within(30 * WEIR_S)) < n)
+ *                 break;
  *         return weir_close(fd);
  *     }
  *
@@ -24,8 +25,8 @@
  *
  * Blocking or not.  A descriptor may be non-blocking or not; no call here blocks its
  * worker for what another program may do or leave undone.  Where the kernel has no way to
- * try (a blocking terminal, a blocking socket to accept from), it is waited for first, and
- * then two tasks or programs that use the same descriptor can deceive each other: make
+ * try (a blocking terminal, named pipe, or socket to accept from), it is waited for first,
+ * and then two tasks or programs that use the same descriptor can deceive each other: make
  * those non-blocking.  Files and directories are always ready, and their worker waits for
  * the disk: see weir_offload.
  *

@@ -64,15 +64,20 @@ static uint32_t most_mapped_guards(void)
     return known;
 }
 
-static bool guard(char *at)
+static bool guard_by_mapping(char *at)
 {
-    if (madvise(at, GUARD_BYTES, MADV_GUARD_INSTALL) == 0)
-        return true;
     if (atomic_add(&mapped_guards, 1) <= most_mapped_guards() &&
         mprotect(at, GUARD_BYTES, PROT_NONE) == 0)
         return true;
     atomic_add(&mapped_guards, (uint32_t)-1);
     return false;
+}
+
+static void guard(struct stack *stack, char *at)
+{
+    stack->guarded = madvise(at, GUARD_BYTES, MADV_GUARD_INSTALL) == 0;
+    stack->guard_is_mapping = !stack->guarded && guard_by_mapping(at);
+    stack->guarded |= stack->guard_is_mapping;
 }
 
 static struct stack *carve(struct stack_pool *pool, struct slab *slab)
@@ -81,7 +86,7 @@ static struct stack *carve(struct stack_pool *pool, struct slab *slab)
     char *at = slab->map + i * stride(pool), *bottom = at + GUARD_BYTES;
     struct stack *stack = stack_at(pool, slab->map, i);
 
-    stack->guarded = guard(at);
+    guard(stack, at);
     stack->context.bottom = bottom;
     stack->context.bytes = (size_t)((char *)stack - bottom);
     stack->context.fiber = context_fiber_create();
@@ -118,17 +123,21 @@ void stack_pool_init(struct stack_pool *pool, size_t stack_bytes)
     *pool = (struct stack_pool){.stack_bytes = (stack_bytes + page - 1) / page * page};
 }
 
+static void forget(struct stack *stack)
+{
+    if (stack->guard_is_mapping)
+        atomic_add(&mapped_guards, (uint32_t)-1);
+    VALGRIND_STACK_DEREGISTER(stack->valgrind_id);
+    context_fiber_destroy(stack->context.fiber);
+}
+
 void stack_pool_fini(struct stack_pool *pool)
 {
     struct slab *slab;
 
     while ((slab = pool->slabs)) {
-        for (size_t i = 0; i < slab->carved; i++) {
-            struct stack *stack = stack_at(pool, slab->map, i);
-
-            VALGRIND_STACK_DEREGISTER(stack->valgrind_id);
-            context_fiber_destroy(stack->context.fiber);
-        }
+        for (size_t i = 0; i < slab->carved; i++)
+            forget(stack_at(pool, slab->map, i));
         munmap(slab->map, stride(pool) * STACKS_A_SLAB);
         pool->slabs = slab->next;
         mem_free(slab);

@@ -32,6 +32,7 @@ struct stack {
     struct context context;
     unsigned valgrind_id;
     bool guarded;
+    bool guard_is_mapping; /* counted among those that the kernel allows */
 };
 
 struct stack_pool {

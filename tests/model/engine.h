@@ -63,7 +63,6 @@ enum step_kind {
     FUTEX_WAKE,
     PAUSE,
     CLOCK,
-    FD_OPEN,
     FD_READ,
     FD_WRITE,
     FD_CLOSE,
@@ -74,7 +73,7 @@ enum step_kind {
     ENDED,
 };
 
-/* ---- sched.c ------------------------------------------------------------------ */
+/* ---- sched.c and flow.c ---------------------------------------------------------- */
 
 enum verdict { CLEAN, CUT_SHORT, FAULTY };
 

@@ -35,7 +35,7 @@ static struct {
     char **words; /* to be found in names */
     int words_count;
     int passed, failed;
-} args = {.search = {.preemptions = 2, .seed = 1}};
+} args = {.search = {.seed = 1}};
 
 /* A core that is broken may do anything.  The handler has a stack of its own, since the one
  * it interrupts may be used up, and does not return. */

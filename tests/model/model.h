@@ -4,15 +4,15 @@
  * A scenario is two or three flows of control on objects of weir, small enough that
  * every way in which they can be interleaved can be tried:
  *
- *     static void one_taken(void) { weir_sem_init(&the.sem, 1); take(1); }
- *     static void acquires(void)  { the.result[model_self()] = weir_sem_acquire(&the.sem, 1, WEIR_FOREVER); }
- *     static void releases(void)  { MODEL_CHECK_EQ(weir_sem_release(&the.sem, 1), 0); }
- *     static void is_served(void) { MODEL_CHECK_EQ(the.result[0], 0); }
+ *     static void one_taken(void)   { weir_sem_init(&the.sem, 1); take(1); }
+ *     static void acquires(void)    { MODEL_CHECK_EQ(acquire(1, WEIR_FOREVER), 0); }
+ *     static void releases(void)    { MODEL_CHECK_EQ(weir_sem_release(&the.sem, 1), 0); }
+ *     static void one_is_held(void) { check_permits(1, 1); }
  *
- *     {"a release hands its permit to whoever waits", one_taken, {acquires, releases}, is_served},
+ *     {"a release hands its permit to whoever waits", one_taken, {acquires, releases}, one_is_held},
  *
  * `the` is the world that all scenarios share (scenarios/world.h); it is zeroed before
- * setup.  Setup and check run alone.  Flows must end whatever the interleaving: one that
+ * setup (and results are NOTHING_YET).  Setup and check run alone.  Flows must end whatever the interleaving: one that
  * sleeps with nobody left to wake it is a deadlock, and reported.
  *
  * Scenarios are compiled as the core is, so their plain variables are watched as well:

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PATH_MAX_ = 8192, STATES_MAX = 1 << 23 };
+enum { CHOICES_MAX = 8192, STATES_MAX = 1 << 23 };
 
 /* A pick that had alternatives. */
 struct node {
@@ -23,7 +23,7 @@ struct met {
 
 static struct {
     struct search how;
-    struct node path[PATH_MAX_];
+    struct node path[CHOICES_MAX];
     int length, depth;  /* of the path; how far along it we are */
     int preemptions;    /* spent in this execution */
     const char *replay; /* the rest of it */
@@ -106,8 +106,8 @@ static int pick_along_path(const uint8_t *picks, int count)
     if (search.depth == search.length) {
         if (!search.how.unpruned && was_met(sched_state(), spare()))
             return -1;
-        if (search.length == PATH_MAX_)
-            model_fail("more than %d choices", PATH_MAX_);
+        if (search.length == CHOICES_MAX)
+            model_fail("more than %d choices", CHOICES_MAX);
         *n = (struct node){.count = (uint8_t)count};
         memcpy(n->picks, picks, (size_t)count);
         search.length++;

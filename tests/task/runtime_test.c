@@ -221,11 +221,10 @@ TEST(close_cancels_those_left_at_its_deadline_and_waits_for_them)
     struct weir_event never = WEIR_EVENT_INIT;
 
     for (int i = 0; i < 3; i++)
-        CHECK_EQ(weir_runtime_spawn(runtime, end_when_cancelled, &never, NULL), 0);
-    CHECK_EQ(weir_runtime_spawn(runtime, tidy_up_when_cancelled, &never, NULL), 0);
-    EVENTUALLY(queued(&never) == 4);
+        CHECK_EQ(weir_runtime_spawn(runtime, tidy_up_when_cancelled, &never, NULL), 0);
+    EVENTUALLY(queued(&never) == 3);
     CHECK_EQ(weir_runtime_close(runtime, weir_within(WEIR_MS)), WEIR_ETIMEDOUT);
-    CHECK_STR(said, "ccct");
+    CHECK_STR(said, "ttt");
 }
 
 TEST(close_with_a_deadline_in_the_past_cancels_tasks_that_have_not_even_started)
@@ -519,6 +518,7 @@ static int keep_a_worker(void *arg)
 
     (void)arg;
     check_threads(2);
+    forget_what_was_said();
     for (int i = 0; i < 4; i++)
         CHECK_EQ(weir_task_spawn(say_it, "x", NULL), 0);
     EVENTUALLY(how_much_was_said() == 4); /* this worker does not get on */
@@ -531,7 +531,8 @@ TEST(an_idle_worker_takes_over_what_a_busy_one_has_not_started)
 {
     struct weir_run_options two = {.workers = 2};
 
-    CHECK_EQ(weir_run(&two, keep_a_worker, NULL), 0);
+    for (int i = test_scaled(100); i > 0; i--) /* at whatever the other is, searching or asleep */
+        CHECK_EQ(weir_run(&two, keep_a_worker, NULL), 0);
 }
 
 /* Started on one worker, woken from everywhere: always back on the same thread. */

@@ -275,6 +275,11 @@ TEST(the_clock_starts_at_the_real_time_and_goes_back_to_it)
     EVENTUALLY(weir_now_ns() > started_ns + WEIR_MS); /* it moves */
 }
 
+static int wait_for_event(void *event)
+{
+    return weir_event_wait(event, WEIR_FOREVER);
+}
+
 static int jump(void *arg)
 {
     (void)arg;
@@ -290,4 +295,20 @@ TEST(after_a_stop_time_is_real_again_however_far_it_had_jumped)
     CHECK(weir_now_ns() >= before_ns + 3600 * WEIR_S);
     weir_testing_clock_stop();
     CHECK(weir_now_ns() < before_ns + 3600 * WEIR_S);
+}
+
+TEST(under_the_virtual_clock_a_runtime_waits_for_threads_and_can_be_closed)
+{
+    struct weir_event event = WEIR_EVENT_INIT;
+
+    weir_testing_clock_start();
+    struct weir_runtime *runtime = open_runtime(1);
+    struct weir_task task = start_in(runtime, wait_for_event, &event);
+    EVENTUALLY(queued(&event) == 1);
+    weir_event_set(&event);
+    CHECK_EQ(finish(task), 0);
+    EVENTUALLY(live_tasks(runtime) == 0);
+    test_yield(); /* whether it sleeps by now or still looks around */
+    close_runtime(runtime);
+    weir_testing_clock_stop();
 }

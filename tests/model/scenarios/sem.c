@@ -88,6 +88,25 @@ static void holds_for_a_moment(void)
     releases();
 }
 
+static void holds_one_of_two(void)
+{
+    acquires();
+    holds(1, 2);
+    MODEL_CHECK(weir_sem_available(&the.sem) < 2); /* a step, in which others may come in */
+    holds(-1, 2);
+    releases();
+}
+
+static void two_free(void)
+{
+    weir_sem_init(&the.sem, 2);
+}
+
+static void both_are_free(void)
+{
+    check_permits(2, 0);
+}
+
 static void two_were_inside(void)
 {
     check_permits(1, 0);
@@ -281,6 +300,10 @@ const struct scenario sem_scenarios[] = {
      one_free,
      {holds_for_a_moment, holds_for_a_moment, holds_for_a_moment},
      three_were_inside},
+    {"of three who share two permits there is always one outside",
+     two_free,
+     {holds_one_of_two, holds_one_of_two, holds_one_of_two},
+     both_are_free},
     {"two releases and a try_acquire lose no permit",
      two_taken,
      {releases, releases, tries},

@@ -40,7 +40,7 @@ struct world {
 
 extern struct world the;
 
-/* Zeroed, it is so that every wait can end: no flow has these results. */
+/* What no wait returns, nor a cancel: they have not come to an end. */
 enum { NOTHING_YET = 1000 };
 
 /* A deadline that passes when the search lets it, and one after that. */
