@@ -4,11 +4,11 @@ SOAK ?= 20
 build = cmake --preset $(1) $(2) >/dev/null && cmake --build --preset $(1)
 
 help: ## say what there is
-	@awk -F ':.*## ' '/^[a-z ]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9 ]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
 
 demo: ## watch threads and tasks change hands on one semaphore
 	@tools/need build
-	@$(call build,release)
+	@$(call build,release) --target example-demo
 	@build/release/examples/demo
 
 test: ## build everything and run all tests

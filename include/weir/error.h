@@ -28,12 +28,12 @@ enum {
     WEIR_ECLOSED = -ESHUTDOWN,         /* the object was closed                   */
     WEIR_ENOTHELD = -ESTALE,           /* this lease or session is not held       */
     WEIR_EMISMATCH = -EEXIST,          /* the name exists with another limit      */
-    WEIR_ECONTEXT = -EDEADLK,          /* waiting is not allowed here             */
+    WEIR_ECONTEXT = -EDEADLK,          /* not possible here: in a callback, or outside a task */
     WEIR_EUNREACHABLE = -EHOSTUNREACH, /* the store's server cannot be reached    */
     WEIR_EBUSY = -EBUSY,               /* refused at once: queue full, quota used */
     WEIR_ELIMIT = -EDQUOT,             /* a session went over one of its limits   */
     WEIR_ENOMEM = -ENOMEM,             /* out of memory                           */
-    WEIR_ENOSPC = -ENOSPC,             /* out of slots                            */
+    WEIR_ENOSPC = -ENOSPC,             /* out of room                             */
     WEIR_EPERM = -EPERM,               /* not allowed                             */
     WEIR_EPROTO = -EPROTO              /* the other side speaks nonsense          */
 };
