@@ -23,9 +23,17 @@ aarch64: ## the tests of the core and of tasks, cross-built and run under qemu
 	@tools/need build aarch64
 	@tools/run-tests aarch64
 
-soak: ## the stress tests, SOAK=20 times as long
+explore: ## every interleaving of small scenarios, and the mutants they must find
+	@tools/need build test
+	@$(call build,release)
+	@build/release/tests/model/explore
+	@tests/model/hunt build/release/tests/model
+
+soak: ## the stress tests, SOAK=20 times as long, and a deeper look at the scenarios
 	@tools/need build test
 	@WEIR_TEST_SCALE=$(SOAK) tools/run-tests release -L stress --timeout 86400
+	@build/release/tests/model/explore --preemptions 3
+	@build/release/tests/model/explore --random $$(($(SOAK) * 50000))
 
 lint: ## warnings of two compilers, layers, sizes, format, clang-tidy, shellcheck
 	@tools/need build lint
@@ -48,4 +56,4 @@ install: ## under PREFIX=/usr/local, in DESTDIR if given
 clean: ## forget everything built
 	@rm -rf build
 
-.PHONY: help demo test tsan asan aarch64 soak lint bench format install clean
+.PHONY: help demo test tsan asan aarch64 explore soak lint bench format install clean

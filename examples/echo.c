@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* echo - a server with a task for each connection, and its clients. */
+/* echo - a server with a task for each connection, and its clients, one of them rude. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <string.h>
@@ -33,10 +33,10 @@ static int echo(void *arg)
     ssize_t n;
 
     while ((n = weir_read(fd, text, sizeof text, end)) > 0)
-        if ((n = weir_write(fd, text, (size_t)n, end)) < 0)
+        if (weir_write(fd, text, (size_t)n, end) < n)
             break;
     weir_close(fd);
-    return (int)n;
+    return 0; // a failure would end all other connections
 }
 
 static int serve(void *arg)
@@ -46,7 +46,8 @@ static int serve(void *arg)
 
     weir_scope_open(&scope, WEIR_FOREVER);
     while ((fd = weir_accept(door, NULL, NULL, WEIR_FOREVER)) >= 0)
-        weir_scope_spawn(&scope, echo, (void *)(intptr_t)fd);
+        if (weir_scope_spawn(&scope, echo, (void *)(intptr_t)fd) < 0)
+            weir_close(fd); // nobody else will
     return weir_scope_close(&scope);
 }
 // [end]
@@ -55,9 +56,9 @@ struct client {
     char question[16], answer[16];
 };
 
-static int ask(void *arg)
+/* Returns its connection, which has been served. */
+static int talk(struct client *client)
 {
-    struct client *client = arg;
     size_t bytes = strlen(client->question);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
@@ -69,7 +70,24 @@ static int ask(void *arg)
         MUST(n > 0);
         got += (size_t)n;
     }
-    return weir_close(fd);
+    return fd;
+}
+
+static int ask(void *arg)
+{
+    return weir_close(talk(arg));
+}
+
+/* Leaves with a reset: the server's read fails. */
+static void be_rude(void)
+{
+    struct client client = {"rude", ""};
+    struct linger at_once = {1, 0};
+    int fd = talk(&client);
+
+    MUST(setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once) == 0);
+    MUST(weir_close(fd) == 0);
+    puts("rude: resets its connection");
 }
 
 static int program(void *arg)
@@ -81,6 +99,7 @@ static int program(void *arg)
 
     (void)arg;
     MUST(weir_task_spawn(serve, &listener, &server) == 0);
+    be_rude();
     MUST(weir_gather(CLIENTS, ask, args, NULL, weir_within(20 * WEIR_S)) == 0);
     for (int i = 0; i < CLIENTS; i++)
         printf("%s -> %s\n", clients[i].question, clients[i].answer);

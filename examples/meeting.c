@@ -45,8 +45,9 @@ static int meet(void)
         return r;
     a = start(thread_main, &share[0]);
     b = start(thread_main, &share[1]);
-    weir_runtime_spawn(runtime, take_part, &share[2], NULL);
-    weir_runtime_spawn(runtime, take_part, &share[3], NULL);
+    for (int i = 2; i < 4; i++)
+        if (weir_runtime_spawn(runtime, take_part, &share[i], NULL) < 0)
+            weir_barrier_abort(&step); // or the others would wait
     finish(a);
     finish(b);
     return weir_runtime_close(runtime, WEIR_FOREVER);

@@ -29,8 +29,9 @@ static int program(void *arg)
     char got = 0;
 
     (void)arg;
-    weir_task_spawn(other, NULL, NULL);
-    int r = weir_offload(look_up, &got, WEIR_FOREVER);
+    int r = weir_task_spawn(other, NULL, NULL);
+    if (r == 0)
+        r = weir_offload(look_up, &got, WEIR_FOREVER);
     printf("got %c after %d turns of the other\n", got, turns);
     return r;
 }

@@ -23,14 +23,18 @@ static int fetch(void *arg)
 
 static int fetch_all(void *arg)
 {
+    const char *pages[] = {"one", "lost", "two"}; // lost cancels all
     struct weir_scope scope;
+    int r = 0;
 
     (void)arg;
     weir_scope_open(&scope, weir_within(30 * WEIR_S));
-    weir_scope_spawn(&scope, fetch, "one");
-    weir_scope_spawn(&scope, fetch, "lost"); // fails: cancels all
-    weir_scope_spawn(&scope, fetch, "two");
-    return weir_scope_close(&scope); // all three have ended here
+    for (int i = 0; i < 3 && r == 0; i++)
+        r = weir_scope_spawn(&scope, fetch, (void *)pages[i]);
+    if (r < 0)
+        weir_scope_cancel(&scope);
+    int first = weir_scope_close(&scope); // all have ended here
+    return r < 0 ? r : first;
 }
 // [end]
 

@@ -30,13 +30,15 @@ static int talk(void *arg)
 static int program(void *arg)
 {
     struct weir_task task;
-    int result = 0;
+    int result = 0, r;
 
     (void)arg;
-    weir_task_spawn(talk, NULL, &task);
+    r = weir_task_spawn(talk, NULL, &task);
+    if (r < 0)
+        return r;
     weir_task_yield();      // it waits for its answer now
     weir_task_cancel(task); // asks; does not wait
-    int r = weir_task_join(task, WEIR_FOREVER, &result);
+    r = weir_task_join(task, WEIR_FOREVER, &result);
     return r < 0 ? r : result;
 }
 // [end]

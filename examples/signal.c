@@ -17,7 +17,9 @@ static int program(void *arg)
 {
     struct weir_task server;
 
-    weir_task_spawn(serve, NULL, &server);
+    int r = weir_task_spawn(serve, NULL, &server);
+    if (r < 0)
+        return r;
     int signo = weir_signal_wait(arg, WEIR_FOREVER);
     if (signo > 0)
         printf("signal %d: the server is to end\n", signo);

@@ -21,8 +21,14 @@ static int program(void *arg)
     int r, two, three;
 
     (void)arg;
-    weir_task_spawn(spell, "ab", &ab); // begins when we wait
-    weir_task_spawn(spell, "xyz", &xyz);
+    r = weir_task_spawn(spell, "ab", &ab); // begins when we wait
+    if (r < 0)
+        return r;
+    r = weir_task_spawn(spell, "xyz", &xyz);
+    if (r < 0) {
+        weir_task_detach(ab); // ends by itself
+        return r;
+    }
     puts("spawned");
     r = weir_task_join(ab, WEIR_FOREVER, &two);
     if (r == 0)

@@ -190,9 +190,10 @@ int weir_sem_acquire(struct weir_sem *sem, uint64_t n, struct weir_deadline dead
     int r = take_at_once(sem, n);
     if (r == TAKEN)
         return 0;
-    if (r == TOO_FEW && parker_current == NULL && clock_long_passed(deadline.at_ns) &&
-        n <= atomic_peek(&sem->capacity_))
-        return WEIR_ETIMEDOUT; /* what the queue would say, without its lock */
+    /* What the queue would say, without its lock.  Of one permit only: whether more can ever
+     * fit is for the capacity to say, and a resize may come between the two. */
+    if (r == TOO_FEW && n == 1 && parker_current == NULL && clock_long_passed(deadline.at_ns))
+        return WEIR_ETIMEDOUT;
     return waitq_block(&sem->queue_, &acquiring, n, deadline);
 }
 

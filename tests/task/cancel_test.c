@@ -805,10 +805,21 @@ static int cond_wait_cancelled(void *arg)
 {
     struct things *t = arg;
 
-    CHECK_EQ(weir_task_cancel(weir_task_self()), 0);
     CHECK_EQ(weir_mutex_try_lock(&t->cond_mutex), 0);
+    YIELD_UNTIL(queued(&t->cond_mutex) == 1); /* somebody wants it */
+    CHECK_EQ(weir_task_cancel(weir_task_self()), 0);
     CHECK_EQ(weir_cond_wait(&t->cond, &t->cond_mutex, WEIR_FOREVER), WEIR_ECANCELED);
     say('o');
+    weir_mutex_unlock(&t->cond_mutex);
+    return 0;
+}
+
+static int lock_and_say(void *arg)
+{
+    struct things *t = arg;
+
+    CHECK_EQ(weir_mutex_lock(&t->cond_mutex, WEIR_FOREVER), 0);
+    say('l');
     weir_mutex_unlock(&t->cond_mutex);
     return 0;
 }
@@ -820,9 +831,42 @@ TEST(a_condition_wait_of_a_cancelled_task_does_not_let_go_of_the_mutex)
 
     things_init(&things);
     struct weir_task task = start(cond_wait_cancelled, &things);
-    CHECK_EQ(weir_task_yield(), 0); /* it never let us in */
-    CHECK_STR(said, "o");
+    CHECK_EQ(weir_task_yield(), 0);
+    struct weir_task other = start(lock_and_say, &things);
     CHECK_EQ(finish(task), 0);
+    CHECK_EQ(finish(other), 0);
+    CHECK_STR(said, "ol");
+}
+
+static int wait_a_second_for_a_signal(void *arg)
+{
+    struct things *t = arg;
+
+    CHECK_EQ(weir_mutex_lock(&t->cond_mutex, WEIR_FOREVER), 0);
+    int r = weir_cond_wait(&t->cond, &t->cond_mutex, weir_within(WEIR_S));
+    say('w');
+    weir_mutex_unlock(&t->cond_mutex);
+    return r;
+}
+
+TEST(who_timed_out_and_is_cancelled_while_it_waits_for_the_mutex_is_not_struck)
+{
+    AS_TASK_IN_NO_TIME(who_timed_out_and_is_cancelled_while_it_waits_for_the_mutex_is_not_struck);
+    struct things things;
+
+    things_init(&things);
+    struct weir_task task = start(wait_a_second_for_a_signal, &things);
+    YIELD_UNTIL(queued(&things.cond) == 1);
+    CHECK_EQ(weir_mutex_try_lock(&things.cond_mutex), 0);
+    CHECK_EQ(weir_task_sleep(weir_within(2 * WEIR_S)), 0);
+    CHECK_EQ(queued(&things.cond_mutex), 1);
+    CHECK_EQ(weir_task_cancel(task), 0);
+    let_others_run();
+    CHECK_EQ(queued(&things.cond_mutex), 1);
+    CHECK_STR(said, "");
+    weir_mutex_unlock(&things.cond_mutex);
+    CHECK_EQ(finish(task), WEIR_ETIMEDOUT);
+    CHECK_EQ(weir_mutex_try_lock(&things.cond_mutex), 0);
 }
 
 /* ---- scopes, gather and map: passed on, then joined ----------------------------------------- */

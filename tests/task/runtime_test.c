@@ -286,6 +286,29 @@ TEST(a_task_of_one_runtime_spawns_into_another_and_joins)
     close_runtime(two);
 }
 
+/* Keeps its worker, without waiting for anything. */
+static int keep_busy(void *gate)
+{
+    say('<');
+    EVENTUALLY(weir_event_is_set(gate));
+    say('>');
+    return 0;
+}
+
+TEST(what_comes_from_threads_runs_in_the_order_in_which_it_came)
+{
+    struct weir_runtime *runtime = open_runtime(1);
+    struct weir_event gate = WEIR_EVENT_INIT;
+
+    CHECK_EQ(weir_runtime_spawn(runtime, keep_busy, &gate, NULL), 0);
+    EVENTUALLY(how_much_was_said() == 1);
+    for (const char *c = "abcdef"; *c; c++)
+        CHECK_EQ(weir_runtime_spawn(runtime, say_it, (void *)c, NULL), 0);
+    weir_event_set(&gate);
+    close_runtime(runtime);
+    CHECK_STR(said, "<>abcdef");
+}
+
 struct exchange {
     struct weir_sem there, back;
     int rounds;

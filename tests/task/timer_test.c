@@ -3,7 +3,10 @@
  * to the next. */
 #include "task/timer.h"
 
-#include <stdlib.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <weir/io.h>
 
 #include "task/tasks.h"
 
@@ -259,6 +262,35 @@ TEST(a_deadline_and_a_release_at_the_same_moment_are_one_or_the_other)
         CHECK_EQ(weir_sem_available(&sem), r == 0 ? 0 : 1);
         CHECK_EQ(weir_sem_waiting(&sem), 0);
     }
+}
+
+static int read_byte(void *arg)
+{
+    int *fds = arg;
+    char byte;
+
+    CHECK_EQ(weir_read(fds[0], &byte, 1, weir_within(2 * 3600 * WEIR_S)), 1);
+    return byte;
+}
+
+TEST(time_does_not_jump_over_a_descriptor_that_is_ready)
+{
+    AS_TASK_IN_NO_TIME(time_does_not_jump_over_a_descriptor_that_is_ready);
+    int fds[2];
+    int64_t begun_ns = weir_now_ns();
+
+    CHECK_EQ(pipe2(fds, O_NONBLOCK), 0);
+    struct weir_task reader = start(read_byte, fds);
+    struct sleeper_task s = {.for_ns = 3600 * WEIR_S};
+    struct weir_task sleeps = start(sleep_for, &s);
+    CHECK_EQ(weir_task_yield(), 0); /* both wait */
+    CHECK_EQ(write(fds[1], "x", 1), 1);
+    CHECK_EQ(finish(reader), 'x');
+    CHECK_EQ(weir_now_ns(), begun_ns);
+    CHECK_EQ(finish(sleeps), 0);
+    CHECK_EQ(weir_now_ns(), begun_ns + 3600 * WEIR_S);
+    close(fds[0]);
+    close(fds[1]);
 }
 
 TEST(the_clock_starts_at_the_real_time_and_goes_back_to_it)
