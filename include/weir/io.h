@@ -10,7 +10,8 @@
  *         while ((n = weir_read(fd, text, sizeof text, weir_within(30 * WEIR_S))) > 0)
  *             if (weir_write(fd, text, (size_t)n, weir_within(30 * WEIR_S)) < n)
  *                 break;
- *         return weir_close(fd);
+ *         weir_close(fd);
+ *         return 0;
  *     }
  *
  * In a task these calls let other tasks run until the descriptor is ready; on a plain

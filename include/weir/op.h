@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* weir/op.h - waiting without blocking: callbacks, and one descriptor for a loop.
  *
- * Every wait has an asynchronous form.  The caller provides the record of it, a
+ * Every wait on a primitive but a condition, and the join of a task, has an asynchronous
+ * form.  The caller provides the record of it, a
  * struct weir_op, usually inside a struct of its own:
  *
  *     struct request { struct weir_op op; ... };

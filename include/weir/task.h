@@ -92,8 +92,8 @@ WEIR_API int weir_runtime_close(struct weir_runtime *runtime, struct weir_deadli
     WEIR_NONNULL(1);
 
 /* Start fn(arg) as a task of the runtime, from any thread.  ret_task as below.
- * Returns 0, WEIR_ENOMEM, WEIR_ENOSPC beyond max_tasks, or WEIR_ECLOSED when it has
- * ended (while it is being closed, only its own tasks should spawn). */
+ * Returns 0, WEIR_ENOMEM, WEIR_ENOSPC beyond max_tasks, or WEIR_ECLOSED when its last task
+ * has ended after a close began (from then on only its own tasks should spawn). */
 WEIR_API int weir_runtime_spawn(struct weir_runtime *runtime, weir_fn *fn, void *arg,
                                 struct weir_task *ret_task) WEIR_NONNULL(1, 2);
 

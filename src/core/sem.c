@@ -148,9 +148,9 @@ static inline int take_at_once(struct weir_sem *sem, uint64_t n)
 static inline bool give_at_once(struct weir_sem *sem, uint64_t n)
 {
     uint64_t word = atomic_peek(&sem->queue_.word);
-    int64_t most = (int64_t)(atomic_peek(&sem->capacity_) - n);
 
-    while (!(word & WORD_FLAGS) && free_permits(word) <= most) {
+    while (!(word & WORD_FLAGS) &&
+           free_permits(word) <= (int64_t)(atomic_peek(&sem->capacity_) - n)) {
         if (atomic_cas(&sem->queue_.word, &word, word + word_of(n)))
             return true;
     }
@@ -183,6 +183,9 @@ int weir_sem_init(struct weir_sem *sem, uint64_t permits)
     return 0;
 }
 
+/* A wait for one permit whose deadline is long past is refused as the queue would do it, but
+ * without its lock.  Not for several: whether so many can ever fit is for the capacity to
+ * say, and a resize may come between the two looks. */
 int weir_sem_acquire(struct weir_sem *sem, uint64_t n, struct weir_deadline deadline)
 {
     if (!is_count(n))
@@ -190,9 +193,8 @@ int weir_sem_acquire(struct weir_sem *sem, uint64_t n, struct weir_deadline dead
     int r = take_at_once(sem, n);
     if (r == TAKEN)
         return 0;
-    /* What the queue would say, without its lock.  Of one permit only: whether more can ever
-     * fit is for the capacity to say, and a resize may come between the two. */
-    if (r == TOO_FEW && n == 1 && parker_current == NULL && clock_long_passed(deadline.at_ns))
+    if (r == TOO_FEW && n == 1 && parker_current == NULL && clock_long_passed(deadline.at_ns) &&
+        atomic_peek(&sem->capacity_) > 0)
         return WEIR_ETIMEDOUT;
     return waitq_block(&sem->queue_, &acquiring, n, deadline);
 }

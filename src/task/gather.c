@@ -2,6 +2,7 @@
 #include <weir/scope.h>
 
 #include "base/alloc.h"
+#include "task/task.h"
 
 static void cancel_all(const struct weir_task *tasks, size_t n)
 {
@@ -51,6 +52,8 @@ int weir_gather(size_t n, weir_fn *fn, void *const args[], int results[],
 
     if (n == 0)
         return 0;
+    if (task_current() == NULL)
+        return WEIR_ECONTEXT; /* it could spawn, in a callback, but not join */
     struct weir_task *tasks = n <= SIZE_MAX / sizeof *tasks ? mem_alloc(n * sizeof *tasks) : NULL;
     if (tasks == NULL)
         return WEIR_ENOMEM;

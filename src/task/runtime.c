@@ -29,9 +29,21 @@ uint64_t runtime_live(const struct weir_runtime *rt)
     return spawned + atomic_get(&rt->spawned_outside) - ended;
 }
 
+/* A task that has been counted out may still be telling so, by callbacks that can spawn. */
+static bool is_ending(const struct weir_runtime *rt)
+{
+    for (uint32_t i = 0; i < rt->worker_count; i++) {
+        if (atomic_get(&rt->workers[i].ending))
+            return true;
+    }
+    return false;
+}
+
 void runtime_stop_if_done(struct weir_runtime *rt)
 {
-    if (!atomic_get(&rt->closing) || runtime_live(rt) > 0 || atomic_swap(&rt->stop, 1))
+    if (!atomic_get(&rt->closing) || runtime_live(rt) > 0 || is_ending(rt) || runtime_live(rt) > 0)
+        return;
+    if (atomic_swap(&rt->stop, 1))
         return;
     for (uint32_t i = 0; i < rt->worker_count; i++)
         worker_wake(&rt->workers[i]);
@@ -55,10 +67,43 @@ static void cancel_if_of(task *t, void *arg)
 
 void runtime_cancel_all(struct weir_runtime *rt)
 {
+    atomic_swap(&rt->cancelling, 1);
     task_visit(cancel_if_of, rt);
 }
 
 /* ---- spawning --------------------------------------------------------------- */
+
+static task *new_task(struct weir_runtime *rt, struct task_code code)
+{
+    task *t = task_new(worker_current, code);
+
+    if (t && atomic_get(&rt->cancelling))
+        atomic_swap(&t->cancelled, 1); /* it will find out by itself */
+    return t;
+}
+
+/* Take a place under the limit, if there is one. */
+static bool count_in(struct weir_runtime *rt)
+{
+    if (rt->max_tasks == UINT64_MAX || atomic_add(&rt->counted, 1) <= rt->max_tasks)
+        return true;
+    runtime_count_out(rt);
+    return false;
+}
+
+void runtime_count_out(struct weir_runtime *rt)
+{
+    if (rt->max_tasks != UINT64_MAX)
+        atomic_add(&rt->counted, (uint64_t)-1);
+}
+
+static void hand_out(struct weir_runtime *rt, task *t)
+{
+    uint32_t i = atomic_add(&rt->next_worker, 1) % rt->worker_count;
+
+    atomic_add(&rt->spawned_outside, 1);
+    worker_give_fresh(&rt->workers[i], t);
+}
 
 int runtime_spawn(struct weir_runtime *rt, struct task_code code, struct weir_task *ret_task)
 {
@@ -66,11 +111,13 @@ int runtime_spawn(struct weir_runtime *rt, struct task_code code, struct weir_ta
 
     if (atomic_get(&rt->stop))
         return WEIR_ECLOSED;
-    if (rt->max_tasks != UINT64_MAX && runtime_live(rt) >= rt->max_tasks)
+    if (!count_in(rt))
         return WEIR_ENOSPC;
-    task *t = task_new(worker_current, code);
-    if (t == NULL)
+    task *t = new_task(rt, code);
+    if (t == NULL) {
+        runtime_count_out(rt);
         return WEIR_ENOMEM;
+    }
 
     struct weir_task handle = task_handle(t);
     if (ret_task == NULL)
@@ -79,11 +126,7 @@ int runtime_spawn(struct weir_runtime *rt, struct task_code code, struct weir_ta
         atomic_put(&here->spawned, here->spawned + 1);
         worker_queue_fresh(here, t);
     } else {
-        uint32_t i = atomic_add(&rt->next_worker, 1) % rt->worker_count;
-
-        atomic_add(&rt->spawned_outside, 1);
-        atomic_poke(&t->home, &rt->workers[i]);
-        worker_post(&rt->workers[i], t);
+        hand_out(rt, t);
     }
     if (ret_task)
         *ret_task = handle;
@@ -135,7 +178,6 @@ int runtime_new(const struct weir_run_options *options, struct weir_runtime **re
         return WEIR_ENOMEM;
     rt->worker_count = o.workers ? o.workers : 1;
     rt->flags = o.flags;
-    rt->next_worker = UINT32_MAX; /* so that the first is 0 */
     rt->max_tasks = o.max_tasks ? o.max_tasks : UINT64_MAX;
     rt->max_offload = o.max_offload ? o.max_offload : DEFAULT_OFFLOAD;
     rt->workers = mem_alloc_aligned(64, rt->worker_count * sizeof *rt->workers);
@@ -166,6 +208,8 @@ void runtime_free(struct weir_runtime *rt)
     task_await_visitors();
     while (atomic_get(&rt->visitors) > 0)
         cpu_yield();
+    for (uint32_t i = 0; i < rt->worker_count; i++)
+        worker_take_pokes(&rt->workers[i]); /* those that came too late */
     for (uint32_t i = 0; i < rt->worker_count; i++)
         worker_fini(&rt->workers[i]);
     if (rt->flags & WEIR_RUN_CATCH_OVERFLOW)
@@ -235,6 +279,20 @@ static int root_main(void *arg)
     return root->result = root->fn(root->arg);
 }
 
+/* Into the first worker's inbox, so that it runs on this thread and no other. */
+static int spawn_root(struct weir_runtime *rt, struct root *root)
+{
+    task *t = count_in(rt) ? task_new(NULL, (struct task_code){root_main, root, NULL}) : NULL;
+
+    if (t == NULL)
+        return WEIR_ENOMEM;
+    weir_task_detach(task_handle(t));
+    atomic_add(&rt->spawned_outside, 1);
+    atomic_poke(&t->home, &rt->workers[0]);
+    worker_post(&rt->workers[0], t);
+    return 0;
+}
+
 /* Be the first worker, until no task is left. */
 static void run_here(struct weir_runtime *rt)
 {
@@ -256,7 +314,7 @@ int weir_run(const struct weir_run_options *options, weir_fn *fn, void *arg)
         return r;
     r = start_workers(rt, 1);
     if (r == 0) {
-        r = runtime_spawn(rt, (struct task_code){root_main, &root, NULL}, NULL);
+        r = spawn_root(rt, &root);
         runtime_begin_close(rt); /* it ends with the last task, the root or another */
         if (r == 0)
             run_here(rt);
@@ -289,9 +347,11 @@ int weir_runtime_close(struct weir_runtime *rt, struct weir_deadline deadline)
         return WEIR_ECONTEXT;
     runtime_begin_close(rt);
     int r = weir_event_wait(&rt->all_ended, deadline);
-    if (r < 0) {
+    /* Again and again, for a task that was being spawned while we looked. */
+    while (!weir_event_is_set(&rt->all_ended)) {
         runtime_cancel_all(rt);
-        r = weir_event_wait(&rt->all_ended, WEIR_FOREVER) < 0 ? r : WEIR_ETIMEDOUT;
+        int ended = weir_event_wait(&rt->all_ended, weir_within(10 * WEIR_MS));
+        (void)ended;
     }
     join_workers(rt, 0);
     runtime_free(rt);

@@ -118,10 +118,13 @@ static bool start(struct worker *w, task *t)
 /* Counted first: whoever waits for its end finds one task less. */
 static void end(struct worker *w, task *t, int result)
 {
+    atomic_put(&w->ending, 1);
     atomic_put(&w->ended, w->ended + 1);
+    runtime_count_out(w->runtime);
     if (t->code.ended)
         t->code.ended(t->code.arg, result);
     task_finish(t, result);
+    atomic_put(&w->ending, 0);
 }
 
 /* The next task that can run, with a stack; NULL when there is none. */
@@ -239,8 +242,11 @@ bool worker_step(struct worker *w, uint32_t most)
     poller_wait(&w->poller, 0);
     worker_now(w);
     worker_run_timers(w);
-    while (run_one(w))
-        ;
+    do {
+        while (run_one(w))
+            ;
+        worker_run_timers(w);
+    } while (w->tick + 1 != w->limit && worker_time_jumps(w));
     w->limited = false;
     /* What is left, and what comes from now on, makes the descriptor readable. */
     atomic_swap(&w->asleep, 1);

@@ -57,7 +57,7 @@ struct worker {
     struct weir_runtime *runtime; /* (c)                                              */
     task *current;                /* (w) NULL while the scheduler itself runs         */
     struct task_queue ready;      /* (w) started                                      */
-    uint32_t order;               /* (w) of the next to join a queue                  */
+    uint32_t order;               /* (w,a) of the next to join a queue                  */
     uint32_t started;             /* (w) how many bodies there are                    */
     int64_t woke_ns;              /* (w) when it last woke another to take over       */
     uint32_t limit;               /* (w) tick at which to return to the host          */
@@ -68,6 +68,7 @@ struct worker {
     struct stack_pool stacks;     /* (w)                                              */
     struct poller poller;         /* (w) but for its eventfd                          */
     task *spares;                 /* (w) free records                                 */
+    uint32_t spare_count;         /* (w) how many, at most                            */
     uint64_t random;              /* (w) state of the seeded order, 0 for none        */
     uint32_t *looked;             /* (w) ticks of the others when it last looked      */
     parker *outside;              /* (c) parker_current while no task runs            */
@@ -82,6 +83,7 @@ struct worker {
     uint32_t fresh_count;     /* (f,a)                                            */
     uint32_t tick;            /* (w,a) counts switches                            */
     uint64_t spawned, ended;  /* (w,a)                                            */
+    uint32_t ending;          /* (w,a) between counting an end and having told it */
     uint64_t stolen, sleeps;  /* (w,a)                                            */
 };
 
@@ -95,6 +97,8 @@ struct weir_runtime {
     uint32_t max_offload;         /* (c)                                              */
     uint32_t next_worker;         /* (a) for spawns from outside                      */
     uint64_t spawned_outside;     /* (a)                                              */
+    uint64_t counted;             /* (a) live tasks, while max_tasks limits them      */
+    uint32_t cancelling;          /* (a) what is spawned from now on is cancelled     */
     uint32_t visitors;            /* (a) calls from outside that are on a worker      */
     uint32_t searching;           /* (a) workers that look for something to take over */
     uint32_t sleeping;            /* (a) workers asleep                               */
@@ -115,7 +119,8 @@ void worker_switch(struct worker *w);
 /* Append a started task of w's to its run queue. */
 static inline void worker_make_ready(struct worker *w, task *t)
 {
-    t->order = w->order++;
+    t->order = w->order;
+    atomic_poke(&w->order, w->order + 1);
     queue_push(&w->ready, t);
 }
 
@@ -133,6 +138,9 @@ bool worker_step(struct worker *w, uint32_t most);
 
 /* Nothing can run: look for something, sleep, or end. */
 void worker_idle(struct worker *w);
+
+/* Under the virtual clock, with nothing to run: go on to the next timer.  True if so. */
+bool worker_time_jumps(struct worker *w);
 
 /* Has something come from elsewhere? */
 bool worker_has_mail(const struct worker *w);
@@ -155,6 +163,9 @@ void worker_take_pokes(struct worker *w);
 /* Queue an unstarted task of the current worker, and see that it is not left lying. */
 void worker_queue_fresh(struct worker *w, task *t);
 
+/* Queue one from outside the runtime, where any of its workers can take it. */
+void worker_give_fresh(struct worker *w, task *t);
+
 void worker_push_fresh(struct worker *w, task *t);
 void worker_push_back_fresh(struct worker *w, task *t); /* it was popped before */
 
@@ -174,6 +185,9 @@ int runtime_new(const struct weir_run_options *options, struct weir_runtime **re
 void runtime_free(struct weir_runtime *rt);
 
 uint64_t runtime_live(const struct weir_runtime *rt);
+
+/* A task has ended: its place under max_tasks is free. */
+void runtime_count_out(struct weir_runtime *rt);
 
 /* Spawn into rt, on this worker if it is one of its own. */
 int runtime_spawn(struct weir_runtime *rt, struct task_code code, struct weir_task *ret_task);

@@ -28,7 +28,8 @@ UNCHECKED static void unlock_fresh(struct worker *w)
 
 void worker_push_fresh(struct worker *w, task *t)
 {
-    t->order = w->order++;
+    t->order = w->order;
+    atomic_poke(&w->order, w->order + 1);
     atomic_poke(&t->home, w);
     lock_fresh(w);
     queue_push(&w->fresh, t);
@@ -99,8 +100,8 @@ void worker_post(struct worker *w, task *t)
 void worker_poke(struct worker *w, task *t)
 {
     if (atomic_swap(&t->poked, 1))
-        return; /* is in a list already, and has not been looked at yet */
-    task_hold(task_handle(t));
+        return;         /* is in a list already, and has not been looked at yet */
+    task_hold_again(t); /* it may have been joined by now, and its handle be stale */
 
     task *newest = atomic_peek(&w->pokes);
     do {
@@ -172,6 +173,41 @@ void worker_queue_fresh(struct worker *w, task *t)
     worker_push_fresh(w, t);
     if (atomic_peek(&w->fresh_count) > 1)
         worker_share(w);
+}
+
+/* Wake any worker of w's runtime that sleeps, itself first. */
+static void wake_one(struct worker *w)
+{
+    struct weir_runtime *rt = w->runtime;
+
+    worker_wake(w);
+    for (uint32_t i = 0; i < rt->worker_count && atomic_get(&rt->sleeping); i++) {
+        if (atomic_peek(&rt->workers[i].asleep)) {
+            worker_wake(&rt->workers[i]);
+            return;
+        }
+    }
+}
+
+/* Not through the inbox, which is w's alone: w may be computing.  With one worker there is
+ * nobody else to take it, and the queue is not locked. */
+void worker_give_fresh(struct worker *w, task *t)
+{
+    struct weir_runtime *rt = w->runtime;
+
+    atomic_poke(&t->home, w);
+    if (rt->worker_count == 1) {
+        worker_post(w, t);
+        return;
+    }
+    atomic_add(&rt->visitors, 1);
+    t->order = atomic_peek(&w->order);
+    lock_take(&w->fresh_lock);
+    queue_push(&w->fresh, t);
+    atomic_poke(&w->fresh_count, w->fresh_count + 1);
+    lock_drop(&w->fresh_lock);
+    wake_one(w);
+    atomic_add(&rt->visitors, (uint32_t)-1);
 }
 
 /* Take over half of what v has not started. */

@@ -82,7 +82,7 @@ static void guard(struct stack *stack, char *at)
 
 static struct stack *carve(struct stack_pool *pool, struct slab *slab)
 {
-    size_t i = slab->carved++;
+    size_t i = slab->carved;
     char *at = slab->map + i * stride(pool), *bottom = at + GUARD_BYTES;
     struct stack *stack = stack_at(pool, slab->map, i);
 
@@ -94,6 +94,7 @@ static struct stack *carve(struct stack_pool *pool, struct slab *slab)
     atomic_poke(&pool->count, pool->count + 1);
     if (!stack->guarded)
         atomic_poke(&pool->unguarded, pool->unguarded + 1);
+    atomic_put(&slab->carved, i + 1); /* others may look at it now */
     return stack;
 }
 
@@ -112,7 +113,7 @@ static struct slab *add_slab(struct stack_pool *pool)
     }
     madvise(slab->map, bytes, MADV_NOHUGEPAGE); /* a task is to cost a page, not 2 MiB */
     slab->next = pool->slabs;
-    pool->slabs = slab;
+    atomic_put(&pool->slabs, slab);
     return slab;
 }
 
@@ -180,8 +181,8 @@ size_t stack_high_water(const struct stack_pool *pool)
 {
     size_t most = 0;
 
-    for (const struct slab *slab = pool->slabs; slab; slab = slab->next) {
-        for (size_t i = 0; i < slab->carved; i++) {
+    for (const struct slab *slab = atomic_get(&pool->slabs); slab; slab = slab->next) {
+        for (size_t i = 0; i < atomic_get(&slab->carved); i++) {
             size_t used = used_bytes(stack_at(pool, slab->map, i));
 
             most = used > most ? used : most;

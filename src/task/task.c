@@ -54,30 +54,8 @@ static uint32_t generation_of(uint64_t life)
 
 /* ---- memory for records ----------------------------------------------------- */
 
-static task *new_slab(void)
-{
-    struct record_slab *slab = mem_alloc(sizeof *slab);
-
-    if (slab == NULL)
-        return NULL;
-    for (size_t i = 0; i + 1 < RECORDS_A_SLAB; i++)
-        slab->records[i].next = &slab->records[i + 1];
-    lock_take(&records.lock);
-    slab->next = records.slabs;
-    records.slabs = slab;
-    lock_drop(&records.lock);
-    return slab->records;
-}
-
-/* All that others left, or new ones. */
-static task *more_spares(void)
-{
-    lock_take(&records.lock);
-    task *t = records.spares;
-    records.spares = NULL;
-    lock_drop(&records.lock);
-    return t ? t : new_slab();
-}
+/* What a worker takes from, and gives back to, the common list at a time. */
+enum { SPARES_A_TRIP = 64 };
 
 static void spares_add(task *first, task *last)
 {
@@ -87,43 +65,93 @@ static void spares_add(task *first, task *last)
     lock_drop(&records.lock);
 }
 
-static task *last_of(task *t)
+static bool new_slab(void)
 {
-    while (t->next)
+    struct record_slab *slab = mem_alloc(sizeof *slab);
+
+    if (slab == NULL)
+        return false;
+    for (size_t i = 0; i + 1 < RECORDS_A_SLAB; i++)
+        slab->records[i].next = &slab->records[i + 1];
+    lock_take(&records.lock);
+    slab->next = records.slabs;
+    records.slabs = slab;
+    lock_drop(&records.lock);
+    spares_add(&slab->records[0], &slab->records[RECORDS_A_SLAB - 1]);
+    return true;
+}
+
+/* The n-th of a list, or its last. */
+static task *nth(task *t, uint32_t n)
+{
+    while (n > 1 && t->next) {
         t = t->next;
+        n--;
+    }
     return t;
+}
+
+/* Up to n spare records, linked; NULL when there is no memory. */
+static task *take_spares(uint32_t n)
+{
+    do {
+        lock_take(&records.lock);
+        task *first = records.spares;
+        if (first) {
+            task *last = nth(first, n);
+
+            records.spares = last->next;
+            last->next = NULL;
+        }
+        lock_drop(&records.lock);
+        if (first)
+            return first;
+    } while (new_slab());
+    return NULL;
 }
 
 static task *take_record(struct worker *here)
 {
-    task *t = here && here->spares ? here->spares : more_spares();
-
-    if (t == NULL)
-        return NULL;
-    if (here)
+    if (here == NULL)
+        return take_spares(1);
+    if (here->spares == NULL) {
+        here->spares = take_spares(SPARES_A_TRIP);
+        here->spare_count = SPARES_A_TRIP; /* or fewer; it is only to be bounded */
+    }
+    task *t = here->spares;
+    if (t) {
         here->spares = t->next;
-    else if (t->next)
-        spares_add(t->next, last_of(t->next));
+        here->spare_count--;
+    }
     return t;
+}
+
+/* A worker that ends more tasks than it spawns would keep them all. */
+static void spare(struct worker *here, task *t)
+{
+    t->next = here->spares;
+    here->spares = t;
+    if (++here->spare_count <= 2 * SPARES_A_TRIP)
+        return;
+    task *last = nth(t, SPARES_A_TRIP);
+    here->spares = last->next;
+    here->spare_count -= SPARES_A_TRIP;
+    spares_add(t, last);
 }
 
 static void free_record(task *t)
 {
-    struct worker *here = worker_current;
-
     atomic_put(&t->life, (uint64_t)(generation_of(atomic_peek(&t->life)) + 1) << 32);
-    if (here) {
-        t->next = here->spares;
-        here->spares = t;
-    } else {
+    if (worker_current)
+        spare(worker_current, t);
+    else
         spares_add(t, t);
-    }
 }
 
 void task_spares_return(struct worker *w)
 {
     if (w->spares)
-        spares_add(w->spares, last_of(w->spares));
+        spares_add(w->spares, nth(w->spares, UINT32_MAX));
     w->spares = NULL;
 }
 
@@ -189,6 +217,11 @@ static task *change_life(struct weir_task handle, uint64_t refuse, uint64_t flag
 task *task_hold(struct weir_task handle)
 {
     return change_life(handle, JOINED, 0, 1);
+}
+
+void task_hold_again(task *t)
+{
+    atomic_add(&t->life, 1);
 }
 
 /* Let go of so many references, and perhaps of a flag, in one step. */

@@ -88,6 +88,7 @@ task *task_new(struct worker *here, struct task_code code);
 
 /* One more reference to whatever the handle names; NULL when it is stale. */
 task *task_hold(struct weir_task handle);
+void task_hold_again(task *t); /* one more; the caller has one */
 void task_drop(task *t);
 
 struct weir_task task_handle(const task *t);

@@ -18,6 +18,7 @@ import re
 import time
 
 import gdb
+import gdb.types
 import gdb.unwinder
 
 # Of struct weir_task_'s life, in src/task/task.c.
@@ -106,9 +107,9 @@ def without_frames(text, count):
 def all_records():
     """Every struct weir_task_ that there ever was, in use or not."""
     for symbol in gdb.lookup_static_symbols("records"):
-        # Link-time optimisation describes it twice, and puts one of them elsewhere.
+        # Link-time optimisation describes it twice, and puts one of them in any file.
         value = symbol.value()
-        if "/src/task/" in symbol.symtab.filename and not value.is_optimized_out:
+        if not value.is_optimized_out and gdb.types.has_field(value.type, "slabs"):
             slab = value["slabs"]
             while slab:
                 array = slab["records"]
