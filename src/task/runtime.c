@@ -279,17 +279,23 @@ static int root_main(void *arg)
     return root->result = root->fn(root->arg);
 }
 
-/* Into the first worker's inbox, so that it runs on this thread and no other. */
+/* With a stack of the first worker from the start: so it runs on this thread and no other. */
 static int spawn_root(struct weir_runtime *rt, struct root *root)
 {
-    task *t = count_in(rt) ? task_new(NULL, (struct task_code){root_main, root, NULL}) : NULL;
+    struct worker *w = &rt->workers[0];
+    task *t = task_new(NULL, (struct task_code){root_main, root, NULL});
 
     if (t == NULL)
         return WEIR_ENOMEM;
     weir_task_detach(task_handle(t));
+    atomic_poke(&t->home, w);
+    if (!worker_start(w, t)) {
+        task_drop(t);
+        return WEIR_ENOMEM;
+    }
+    count_in(rt); /* a limit is at least one */
     atomic_add(&rt->spawned_outside, 1);
-    atomic_poke(&t->home, &rt->workers[0]);
-    worker_post(&rt->workers[0], t);
+    worker_make_ready(w, t);
     return 0;
 }
 

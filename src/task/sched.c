@@ -98,8 +98,7 @@ static void adopt(struct worker *w, struct body *b, task *t)
         worker_share(w);
 }
 
-/* Give t a stack.  False if there is none to be had. */
-static bool start(struct worker *w, task *t)
+bool worker_start(struct worker *w, task *t)
 {
     if (timer_reserve(&w->timers, w->started + 1) < 0)
         return false;
@@ -132,7 +131,7 @@ static task *pick_started(struct worker *w)
 {
     task *t;
 
-    while ((t = pick(w)) && t->body == NULL && !start(w, t)) {
+    while ((t = pick(w)) && t->body == NULL && !worker_start(w, t)) {
         if (w->started > 0) { /* one of them will leave its stack to this one */
             worker_push_back_fresh(w, t);
             return queue_pop(&w->ready);

@@ -116,6 +116,9 @@ extern __thread struct worker *worker_current; /* the worker that this thread is
 /* Let the current task, which has seen to it that it will be found again, wait. */
 void worker_switch(struct worker *w);
 
+/* Give t, which is to run on w, a stack.  False if there is none to be had. */
+bool worker_start(struct worker *w, task *t);
+
 /* Append a started task of w's to its run queue. */
 static inline void worker_make_ready(struct worker *w, task *t)
 {
