@@ -59,7 +59,6 @@ struct worker {
     struct task_queue ready;      /* (w) started                                      */
     uint32_t order;               /* (w,a) of the next to join a queue                  */
     uint32_t started;             /* (w) how many bodies there are                    */
-    int64_t woke_ns;              /* (w) when it last woke another to take over       */
     uint32_t limit;               /* (w) tick at which to return to the host          */
     bool limited;                 /* (w) whether there is such                        */
     int64_t now_ns;               /* (w) the clock, some switches ago                 */
@@ -175,7 +174,7 @@ void worker_push_back_fresh(struct worker *w, task *t); /* it was popped before 
 /* The oldest unstarted task, if it came before `ready` (or that is NULL); or NULL. */
 task *worker_pop_fresh(struct worker *w, const task *ready);
 
-/* If somebody sleeps while more waits here than is about to be run, wake one. */
+/* There are unstarted tasks here: see that somebody comes for them if we do not get to it. */
 void worker_share(struct worker *w);
 
 /* Take unstarted tasks over from a worker that does not get on.  True if any. */

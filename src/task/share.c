@@ -150,16 +150,15 @@ void worker_take_pokes(struct worker *w)
     }
 }
 
-/* Somebody sleeps while more is waiting here than is about to be run. */
+/* Wake somebody who sleeps, unless somebody is looking around already.  That limits how often:
+ * whoever is woken needs some 35 us to get up, and then looks for 40.  And whoever stops
+ * looking sees, before it sleeps for long, that there is something here. */
 void worker_share(struct worker *w)
 {
     struct weir_runtime *rt = w->runtime;
 
-    if (rt->worker_count == 1 || !atomic_peek(&rt->sleeping) || atomic_peek(&rt->searching))
+    if (rt->worker_count == 1 || atomic_get(&rt->searching) || !atomic_get(&rt->sleeping))
         return;
-    if (worker_now(w) - w->woke_ns < SEARCH_NS)
-        return; /* whoever was woken then has just found nothing to take */
-    w->woke_ns = w->now_ns;
     for (uint32_t i = 0; i < rt->worker_count; i++) {
         if (atomic_peek(&rt->workers[i].asleep)) {
             worker_wake(&rt->workers[i]);
@@ -171,22 +170,7 @@ void worker_share(struct worker *w)
 void worker_queue_fresh(struct worker *w, task *t)
 {
     worker_push_fresh(w, t);
-    if (atomic_peek(&w->fresh_count) > 1)
-        worker_share(w);
-}
-
-/* Wake any worker of w's runtime that sleeps, itself first. */
-static void wake_one(struct worker *w)
-{
-    struct weir_runtime *rt = w->runtime;
-
-    worker_wake(w);
-    for (uint32_t i = 0; i < rt->worker_count && atomic_get(&rt->sleeping); i++) {
-        if (atomic_peek(&rt->workers[i].asleep)) {
-            worker_wake(&rt->workers[i]);
-            return;
-        }
-    }
+    worker_share(w);
 }
 
 /* Not through the inbox, which is w's alone: w may be computing.  With one worker there is
@@ -206,7 +190,8 @@ void worker_give_fresh(struct worker *w, task *t)
     queue_push(&w->fresh, t);
     atomic_poke(&w->fresh_count, w->fresh_count + 1);
     lock_drop(&w->fresh_lock);
-    wake_one(w);
+    worker_wake(w);
+    worker_share(w);
     atomic_add(&rt->visitors, (uint32_t)-1);
 }
 
