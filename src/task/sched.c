@@ -55,6 +55,20 @@ static void shuffle(struct worker *w)
         worker_make_ready(w, queue_pop(&w->ready));
 }
 
+/* With many tasks, each stack is cold: fetch the one after next while the next one runs. */
+static inline __attribute__((always_inline)) void prefetch_first(const struct worker *w)
+{
+    const task *t = w->ready.first;
+
+    if (t) {
+        const char *body = (const char *)t->body;
+
+        for (int line = 0; line < 8; line++) /* where a parked task's frames are */
+            __builtin_prefetch(body - 64 * line);
+        __builtin_prefetch(body + sizeof(struct body));
+    }
+}
+
 /* The next task in order, started or not; NULL when there is none. */
 static task *pick(struct worker *w)
 {
@@ -68,7 +82,10 @@ static task *pick(struct worker *w)
     if (w->random)
         shuffle(w);
     task *t = worker_pop_fresh(w, w->ready.first);
-    return t ? t : queue_pop(&w->ready);
+    if (t == NULL)
+        t = queue_pop(&w->ready);
+    prefetch_first(w);
+    return t;
 }
 
 /* ---- starting, switching, ending --------------------------------------------- */
