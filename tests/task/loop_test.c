@@ -411,6 +411,24 @@ TEST(close_cancels_all_tasks_and_runs_them_to_their_end)
     CHECK_EQ(queued(&never), 0);
 }
 
+static int spawn_when_cancelled(void *event)
+{
+    CHECK_EQ(weir_event_wait(event, WEIR_FOREVER), WEIR_ECANCELED);
+    CHECK_EQ(weir_task_spawn(wait_for, event, NULL), 0);
+    return 0;
+}
+
+TEST(close_cancels_those_too_that_are_spawned_meanwhile)
+{
+    struct weir_loop *loop = open_loop();
+    struct weir_event never = WEIR_EVENT_INIT;
+
+    CHECK_EQ(weir_runtime_spawn(weir_loop_runtime(loop), spawn_when_cancelled, &never, NULL), 0);
+    CHECK_EQ(weir_loop_step(loop), 0);
+    weir_loop_close(loop);
+    CHECK_EQ(queued(&never), 0);
+}
+
 TEST(a_loop_that_was_never_stepped_can_be_closed_and_so_can_none)
 {
     struct weir_loop *loop = open_loop();

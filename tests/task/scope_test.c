@@ -503,6 +503,25 @@ TEST(gather_outside_a_runtime_is_refused)
     CHECK_EQ(weir_gather(2, count_calls, NULL, NULL, WEIR_FOREVER), WEIR_ECONTEXT);
 }
 
+static void gather_here(struct weir_op *op, int result)
+{
+    CHECK_EQ(weir_gather(2, count_calls, NULL, NULL, WEIR_FOREVER), WEIR_ECONTEXT);
+    note(op, result);
+}
+
+TEST(gather_in_a_callback_is_refused_and_starts_nothing)
+{
+    AS_TASK(gather_in_a_callback_is_refused_and_starts_nothing);
+    struct weir_event event = WEIR_EVENT_INIT;
+    struct caller caller = {.op = WEIR_OP_INIT};
+
+    CHECK_EQ(weir_event_wait_async(&event, &caller.op, gather_here), 0);
+    weir_event_set(&event);
+    CHECK_EQ(caller.times, 1);
+    let_others_run();
+    CHECK_STR(said, "");
+}
+
 static int gather_too_many(void *arg)
 {
     int results[5] = {NOT_YET, NOT_YET, NOT_YET, NOT_YET, NOT_YET};

@@ -6,6 +6,7 @@
 #include <weir/weir.h>
 
 #include <pthread.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,21 +91,21 @@ static int stack_overflow(void *arg)
     return recurse(1 << 20, &(volatile char){0});
 }
 
-__attribute__((noinline)) static volatile int *address_of_local(void)
+static volatile uintptr_t address;
+
+__attribute__((noinline)) static void leave_address_of_local(void)
 {
     volatile int local = 1;
-    volatile int *escapes = &local;
 
-    return escapes + zero;
+    address = (uintptr_t)&local;
 }
 
 static int use_after_return(void *arg)
 {
-    volatile int *gone = address_of_local();
-
     (void)arg;
+    leave_address_of_local();
     be_away();
-    return *gone;
+    return *(volatile int *)address;
 }
 
 static int shared; /* by a task and a thread that do not wait for each other */
