@@ -55,18 +55,20 @@ static void shuffle(struct worker *w)
         worker_make_ready(w, queue_pop(&w->ready));
 }
 
-/* With many tasks, each stack is cold: fetch the one after next while the next one runs. */
+/* With many tasks, each stack is cold: fetch the one after next while the next one runs.
+ * Few stay warm by themselves, and would only pay for it. */
+enum { MANY_STACKS = 64, LINES_A_STACK = 8 };
+
 static inline __attribute__((always_inline)) void prefetch_first(const struct worker *w)
 {
     const task *t = w->ready.first;
 
-    if (t) {
-        const char *body = (const char *)t->body;
-
-        for (int line = 0; line < 8; line++) /* where a parked task's frames are */
-            __builtin_prefetch(body - 64 * line);
-        __builtin_prefetch(body + sizeof(struct body));
-    }
+    if (t == NULL || w->started < MANY_STACKS)
+        return;
+    const char *body = (const char *)t->body;
+    __builtin_prefetch(body + sizeof(struct body));
+    for (int line = 0; line < LINES_A_STACK; line++)
+        __builtin_prefetch(body - 64 * line); /* where a parked task's frames are */
 }
 
 /* The next task in order, started or not; NULL when there is none. */
