@@ -67,7 +67,7 @@ static inline __attribute__((always_inline)) void prefetch_first(const struct wo
         return;
     const char *body = (const char *)t->body;
     __builtin_prefetch(body + sizeof(struct body));
-    for (int line = 0; line < LINES_A_STACK; line++)
+    for (ptrdiff_t line = 0; line < LINES_A_STACK; line++)
         __builtin_prefetch(body - 64 * line); /* where a parked task's frames are */
 }
 
