@@ -33,7 +33,9 @@ WEIR_BEGIN
 /* clang-format off */
 struct weir_countdown { struct weir_waitq_ queue_; };
 
-#define WEIR_COUNTDOWN_INIT(value) {WEIR_WAITQ_INIT_(value)}
+/* With a value above WEIR_COUNTDOWN_MAX it starts at that. */
+#define WEIR_COUNTDOWN_INIT(value) \
+    {WEIR_WAITQ_INIT_((value) == 0 ? 0 : WEIR_COUNT_OR_(value, WEIR_COUNTDOWN_MAX, WEIR_COUNTDOWN_MAX))}
 /* clang-format on */
 
 /* Returns 0, or WEIR_EINVAL for a value above WEIR_COUNTDOWN_MAX. */

@@ -33,8 +33,9 @@ WEIR_BEGIN
 /* clang-format off */
 struct weir_latch { struct weir_waitq_ queue_; };
 
-/* Closed, with `parties` (at least 1) missing. */
-#define WEIR_LATCH_INIT(parties) {WEIR_WAITQ_INIT_(parties)}
+/* Closed, with `parties` missing, 1 to UINT32_MAX; with any other number it is broken. */
+#define WEIR_LATCH_INIT(parties) \
+    {WEIR_WAITQ_INIT_(WEIR_COUNT_OR_(parties, UINT32_MAX, UINT64_C(1) << 32))}
 /* clang-format on */
 
 /* Returns 0, or WEIR_EINVAL for 0 parties. */

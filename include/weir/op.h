@@ -111,8 +111,8 @@ WEIR_API int weir_inbox_fd(const struct weir_inbox *inbox) WEIR_NONNULL(1);
  * how many, or WEIR_ECONTEXT inside a callback. */
 WEIR_API int weir_inbox_drain(struct weir_inbox *inbox) WEIR_NONNULL(1);
 
-/* Drain once more, then close.  No op that names it may still be queued.  NULL is
- * allowed. */
+/* Drain once more, then close.  No op that names it may still be queued.  Inside a
+ * callback those it drains are called when that one has returned.  NULL is allowed. */
 WEIR_API void weir_inbox_close(struct weir_inbox *inbox);
 
 WEIR_END

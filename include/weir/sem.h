@@ -54,8 +54,10 @@ struct weir_sem {
 };
 
 /* clang-format off */
-/* A semaphore of `permits` free permits, 1 to WEIR_SEM_MAX. */
-#define WEIR_SEM_INIT(permits) {WEIR_WAITQ_INIT_(permits), (permits), {0, 0}, 0}
+/* A semaphore of `permits` free permits, 1 to WEIR_SEM_MAX.  With any other number it has
+ * none, and every acquire gives WEIR_EINVAL. */
+#define WEIR_SEM_INIT(permits) WEIR_SEM_INIT_(WEIR_COUNT_OR_(permits, WEIR_SEM_MAX, 0))
+#define WEIR_SEM_INIT_(count)  {WEIR_WAITQ_INIT_(count), (count), {0, 0}, 0}
 /* clang-format on */
 
 /* The same at run time.  Returns 0, or WEIR_EINVAL for 0 permits or too many. */

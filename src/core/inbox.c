@@ -95,13 +95,11 @@ int weir_inbox_fd(const struct weir_inbox *inbox)
     return inbox->fd;
 }
 
-int weir_inbox_drain(struct weir_inbox *inbox)
+/* Does not touch the inbox after the first callback, which may be the one to close it. */
+static int call_all(struct weir_inbox *inbox)
 {
     uint64_t told;
     int count = 0;
-
-    if (op_is_calling())
-        return WEIR_ECONTEXT;
 
     /* First the descriptor, then the stack: the other way round, what is pushed in
      * between would stay behind an unreadable descriptor. */
@@ -119,11 +117,16 @@ int weir_inbox_drain(struct weir_inbox *inbox)
     return count;
 }
 
+int weir_inbox_drain(struct weir_inbox *inbox)
+{
+    return op_is_calling() ? WEIR_ECONTEXT : call_all(inbox);
+}
+
 void weir_inbox_close(struct weir_inbox *inbox)
 {
     if (inbox == NULL)
         return;
-    weir_inbox_drain(inbox);
+    call_all(inbox);
     while (atomic_get(&inbox->signalling) != 0)
         cpu_yield();
     close(inbox->fd);

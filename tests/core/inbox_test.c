@@ -322,6 +322,32 @@ TEST(a_callback_from_an_inbox_may_free_its_record)
     weir_inbox_close(inbox);
 }
 
+static struct weir_event late = WEIR_EVENT_INIT;
+
+/* Something arrives while the loop's callbacks run, and then one of them closes the inbox. */
+static void close_with_something_in_it(struct weir_op *op, int result)
+{
+    CHECK_EQ(result, 0);
+    weir_event_set(&late);
+    weir_inbox_close(op->inbox);
+}
+
+TEST(closing_inside_a_callback_loses_nothing)
+{
+    struct weir_inbox *inbox = open_inbox();
+    struct weir_event event = WEIR_EVENT_INIT;
+    struct weir_op closer = {.inbox = inbox};
+    struct note behind = {.op = {.inbox = inbox}}, arriving = {.op = {.inbox = inbox}};
+
+    CHECK_EQ(weir_event_wait_async(&event, &closer, close_with_something_in_it), 0);
+    CHECK_EQ(weir_event_wait_async(&event, &behind.op, take_note), 0);
+    CHECK_EQ(weir_event_wait_async(&late, &arriving.op, take_note), 0);
+    weir_event_set(&event);
+    CHECK_EQ(weir_inbox_drain(inbox), 2);
+    CHECK_EQ(behind.calls, 1);
+    CHECK_EQ(arriving.calls, 1);
+}
+
 TEST(an_op_in_an_inbox_can_no_longer_be_taken_back)
 {
     struct weir_inbox *inbox = open_inbox();
