@@ -35,7 +35,7 @@ struct weir_countdown { struct weir_waitq_ queue_; };
 
 /* With a value above WEIR_COUNTDOWN_MAX it starts at that. */
 #define WEIR_COUNTDOWN_INIT(value) \
-    {WEIR_WAITQ_INIT_((value) == 0 ? 0 : WEIR_COUNT_OR_(value, WEIR_COUNTDOWN_MAX, WEIR_COUNTDOWN_MAX))}
+    {WEIR_WAITQ_INIT_(WEIR_COUNT_OR_(value, WEIR_COUNTDOWN_MAX, WEIR_COUNTDOWN_MAX))}
 /* clang-format on */
 
 /* Returns 0, or WEIR_EINVAL for a value above WEIR_COUNTDOWN_MAX. */

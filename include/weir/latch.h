@@ -33,7 +33,7 @@ WEIR_BEGIN
 /* clang-format off */
 struct weir_latch { struct weir_waitq_ queue_; };
 
-/* Closed, with `parties` missing, 1 to UINT32_MAX; with any other number it is broken. */
+/* Closed, with `parties` missing, 1 to UINT32_MAX.  For 0 it is open; for more, broken. */
 #define WEIR_LATCH_INIT(parties) \
     {WEIR_WAITQ_INIT_(WEIR_COUNT_OR_(parties, UINT32_MAX, UINT64_C(1) << 32))}
 /* clang-format on */

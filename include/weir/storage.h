@@ -32,9 +32,10 @@ struct WEIR_CAPABILITY_("wait queue") weir_waitq_ {
 /* clang-format off */
 #define WEIR_WAITQ_INIT_(value) {(uint64_t)(value) << 3, 0, 0, 0, 0}
 
-/* n if it is 1 to max, or what stands for a wrong number.  Evaluates n more than once, as
- * all the static initialisers do. */
-#define WEIR_COUNT_OR_(n, max, wrong) ((uint64_t)(n) - 1 < (uint64_t)(max) ? (uint64_t)(n) : (wrong))
+/* n if it is at most max, or what stands for a wrong number.  Evaluates n more than once,
+ * as all the static initialisers do.  (A division, since compilers warn of a comparison
+ * that the type of n decides.) */
+#define WEIR_COUNT_OR_(n, max, wrong) ((uint64_t)(n) / ((max) + UINT64_C(1)) ? (wrong) : (uint64_t)(n))
 /* clang-format on */
 
 /* How one waiter sleeps. */

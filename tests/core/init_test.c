@@ -59,7 +59,7 @@ TEST(the_largest_semaphore_is_one)
 TEST(a_latch_for_an_impossible_number_is_broken)
 {
     static struct weir_latch latches[BAD] = {
-        WEIR_LATCH_INIT(0),
+        WEIR_LATCH_INIT((UINT64_C(1) << 33) - 1),
         WEIR_LATCH_INIT(-1),
         WEIR_LATCH_INIT(UINT64_C(1) << 32),
         WEIR_LATCH_INIT((UINT64_C(1) << 32) + 1),
