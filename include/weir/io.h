@@ -72,7 +72,8 @@ enum {
 WEIR_API int weir_fd_wait(int fd, unsigned events, struct weir_deadline deadline);
 
 /* Read what is there, at most n bytes, waiting until there is something.  Returns how many,
- * 0 at the end, or an error: those above, or the kernel's. */
+ * 0 at the end, or an error: those above, or the kernel's.  For n of 0 it does not wait: it
+ * returns 0, or why nothing can be read. */
 WEIR_API ssize_t weir_read(int fd, void *ret_data, size_t n, struct weir_deadline deadline)
     WEIR_MUST_CHECK;
 
@@ -83,7 +84,7 @@ WEIR_API ssize_t weir_write(int fd, const void *data, size_t n, struct weir_dead
     WEIR_MUST_CHECK;
 
 /* Returns a connection, non-blocking and close-on-exec; or an error, those of accept(2)
- * but for EINTR, EAGAIN and ECONNABORTED.  ret_address may be NULL; length is the room
+ * but for EINTR, EAGAIN and ECONNABORTED.  What cannot accept is not waited for.  ret_address may be NULL; length is the room
  * there, and then the address's. */
 WEIR_API int weir_accept(int fd, struct sockaddr *ret_address, socklen_t *length,
                          struct weir_deadline deadline) WEIR_MUST_CHECK;

@@ -35,8 +35,9 @@ WEIR_API int weir_loop_step(struct weir_loop *loop) WEIR_NONNULL(1);
 /* To spawn into, and to ask for statistics.  Never close it. */
 WEIR_API struct weir_runtime *weir_loop_runtime(struct weir_loop *loop) WEIR_NONNULL(1);
 
-/* Cancel all tasks, run them to their end, and close.  NULL is allowed. */
-WEIR_API void weir_loop_close(struct weir_loop *loop);
+/* Cancel all tasks, run them to their end, and close.  Returns 0; or WEIR_ECONTEXT, and
+ * nothing happens, inside a task or callback.  NULL is allowed. */
+WEIR_API int weir_loop_close(struct weir_loop *loop);
 
 WEIR_END
 

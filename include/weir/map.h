@@ -12,7 +12,8 @@
  * nothing that was started still runs when it returns.
  *
  * Returns 0; or as above; or WEIR_EINVAL for a limit of 0, WEIR_ENOMEM or WEIR_ENOSPC if
- * not even one task could be had, WEIR_ECONTEXT outside a task.
+ * not even one task could be had, WEIR_ECONTEXT outside a task.  weir_map_limit over 0 items
+ * is 0 anywhere, whatever the deadline.
  */
 #ifndef WEIR_MAP_H
 #define WEIR_MAP_H

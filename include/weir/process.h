@@ -98,16 +98,18 @@ WEIR_API int weir_process_spawn(const struct weir_process_options *options,
 
 /* Wait until it has ended.  Returns 0 and its status, to be looked at with WIFEXITED and the
  * like (ret_status may be NULL), and no zombie is left; or WEIR_ETIMEDOUT, WEIR_ECANCELED,
- * WEIR_ECONTEXT, or -ECHILD: it was waited for before. */
+ * WEIR_ECONTEXT, -ECHILD: it was waited for before, or -EBADF: it was released. */
 WEIR_API int weir_process_wait(struct weir_process *process, struct weir_deadline deadline,
                                int *ret_status) WEIR_MUST_CHECK WEIR_NONNULL(1);
 
 /* Send a signal to its whole group, whoever of it is left.  Never hits a stranger that was
- * given the same number later.  Returns 0, -ESRCH if nobody is left, or the kernel's error.
+ * given the same number later.  Returns 0, -ESRCH if nobody is left, -EBADF after release, or
+ * the kernel's error.
  * Before Linux 6.9 it is -ESRCH once the process was waited for. */
 WEIR_API int weir_process_signal(const struct weir_process *process, int signo) WEIR_NONNULL(1);
 
-/* Close the pidfd.  Does nothing to the process.  Twice is allowed. */
+/* Close the pidfd.  Does nothing to the process.  Allowed twice, and for a record of zeroes,
+ * which counts as released. */
 WEIR_API void weir_process_release(struct weir_process *process) WEIR_NONNULL(1);
 
 WEIR_END

@@ -48,7 +48,8 @@ WEIR_API int weir_scope_spawn(struct weir_scope *scope, weir_fn *fn, void *arg) 
 WEIR_API void weir_scope_cancel(struct weir_scope *scope) WEIR_NONNULL(1);
 
 /* Join all children.  Returns 0, the first failure, WEIR_ETIMEDOUT or WEIR_ECANCELED.
- * In a callback WEIR_ECONTEXT, if there is anyone to wait for; it is not closed then. */
+ * WEIR_ECONTEXT, and nothing happens, in one of its own children; and, if there is anyone to
+ * wait for, where the caller may not wait: in a callback, on a thread that has stepped a loop. */
 WEIR_API int weir_scope_close(struct weir_scope *scope) WEIR_MUST_CHECK WEIR_NONNULL(1);
 
 /* Run fn(args[i]) for each of n arguments (fn(NULL) when args is NULL) as tasks of their

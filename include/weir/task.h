@@ -87,7 +87,8 @@ WEIR_API int weir_runtime_open(const struct weir_run_options *options,
 
 /* Wait for all tasks to end, and close.  When the deadline passes, those left are
  * cancelled and then waited for.  Returns 0, or WEIR_ETIMEDOUT if some were cancelled;
- * closed in both cases.  WEIR_ECONTEXT, and nothing happens, inside a task or callback. */
+ * closed in both cases.  WEIR_ECONTEXT, and nothing happens, inside a task or callback, and
+ * in a call that a task of this runtime has off-loaded. */
 WEIR_API int weir_runtime_close(struct weir_runtime *runtime, struct weir_deadline deadline)
     WEIR_NONNULL(1);
 
@@ -161,7 +162,7 @@ WEIR_API int weir_task_yield(void);
  * plain thread, too. */
 WEIR_API int weir_task_sleep(struct weir_deadline until);
 
-/* For messages and dumps; cut after 31 bytes.  Returns 0, or WEIR_ECONTEXT outside. */
+/* For messages and dumps; cut after 31 bytes; may be a part of the old one.  Returns 0, or WEIR_ECONTEXT outside. */
 WEIR_API int weir_task_set_name(const char *name) WEIR_NONNULL(1);
 
 /* The running task's name, "" if it has none. */
@@ -212,7 +213,8 @@ WEIR_API int weir_key_set(struct weir_key key, void *value);
  * wait for it without holding up the worker.  At most max_offload run at once; deadline
  * and cancel count until it has started, and then it is waited for.  Returns fn's result,
  * or WEIR_ETIMEDOUT, WEIR_ECANCELED, WEIR_ENOMEM or WEIR_EAGAIN (no thread to be had),
- * and fn was not called.  On a plain thread fn is called directly. */
+ * and fn was not called.  On a plain thread fn is called directly; in a callback, and on one
+ * that has stepped a loop, it is WEIR_ECONTEXT whatever the deadline. */
 WEIR_API int weir_offload(weir_fn *fn, void *arg, struct weir_deadline deadline) WEIR_NONNULL(1);
 
 WEIR_END

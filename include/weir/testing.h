@@ -8,7 +8,8 @@
  * wait with a deadline are not woken by a jump.
  *
  * The seed.  With WEIR_SCHED_SEED=N in the environment, tasks that are ready run in an
- * order that N decides instead of in their order of arrival.
+ * order that N decides instead of in their order of arrival.  Seeds are odd: an even N counts
+ * as N + 1, so that 2 and 3 are the same order.
  */
 #ifndef WEIR_TESTING_H
 #define WEIR_TESTING_H

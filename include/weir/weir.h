@@ -13,10 +13,12 @@
 #include <weir/loop.h>
 #include <weir/map.h>
 #include <weir/mutex.h>
+#include <weir/observe.h>
 #include <weir/op.h>
 #include <weir/process.h>
 #include <weir/scope.h>
 #include <weir/sem.h>
+#include <weir/store.h>
 #include <weir/task.h>
 #include <weir/testing.h>
 #include <weir/time.h>

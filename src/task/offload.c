@@ -7,15 +7,13 @@
  * begins at once, and all that its caller can wait for with a deadline is the slot. */
 #include "task/offload.h"
 
-#include <pthread.h>
-#include <signal.h>
-
 #include <weir/event.h>
 #include <weir/sem.h>
 #include <weir/task.h>
 
 #include "base/alloc.h"
 #include "base/lock.h"
+#include "base/thread.h"
 #include "task/sched.h"
 
 /* On the stack of the task that waits for it. */
@@ -44,6 +42,8 @@ struct offload_pool {
     struct offload_thread *started; /* (l)                                           */
 };
 
+static __thread const struct offload_pool *pool_here; /* that this thread is of, or NULL */
+
 /* ---- threads ----------------------------------------------------------------- */
 
 static struct job *pop_job(struct offload_pool *pool)
@@ -70,34 +70,20 @@ static void *thread_main(void *arg)
 {
     struct offload_thread *self = arg;
 
+    pool_here = self->pool;
     while (weir_sem_acquire(&self->pool->jobs, 1, WEIR_FOREVER) == 0)
         run_job(self->pool, pop_job(self->pool));
     return NULL; /* closed */
 }
 
-/* Signals are the program's business, but for those that are the thread's own fault. */
-static void block_signals(sigset_t *ret_before)
-{
-    static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
-    sigset_t all;
-
-    sigfillset(&all);
-    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-        sigdelset(&all, own[i]);
-    pthread_sigmask(SIG_SETMASK, &all, ret_before);
-}
-
 static int start_thread(struct offload_pool *pool)
 {
     struct offload_thread *thread = mem_alloc(sizeof *thread);
-    sigset_t before;
 
     if (thread == NULL)
         return WEIR_ENOMEM;
     thread->pool = pool;
-    block_signals(&before);
-    int r = -pthread_create(&thread->id, NULL, thread_main, thread);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int r = thread_start(&thread->id, thread_main, thread);
     if (r < 0) {
         mem_free(thread);
         return r;
@@ -138,6 +124,11 @@ static struct offload_pool *pool_of(struct weir_runtime *rt)
         pool = nobodys;
     }
     return pool;
+}
+
+bool offload_is_of(const struct weir_runtime *rt)
+{
+    return pool_here && atomic_get(&rt->offload) == pool_here;
 }
 
 void offload_close(struct weir_runtime *rt)

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+#include "named/names.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/atomic.h"
+
+enum { FIRST_BUCKETS = 16 };
+
+/* FNV-1a, finished with a multiplication that spreads it over the upper bits. */
+uint64_t name_hash(const char *text)
+{
+    uint64_t hash = UINT64_C(0xCBF29CE484222325);
+
+    for (const char *c = text; *c; c++)
+        hash = (hash ^ (uint8_t)*c) * UINT64_C(0x100000001B3);
+    return (hash ^ hash >> 32) * UINT64_C(0x9E3779B97F4A7C15);
+}
+
+static struct name **bucket_of(const struct names *names, uint64_t hash)
+{
+    return &names->buckets[hash >> 32 & names->mask];
+}
+
+static struct name *look_up(struct names *names, const char *text, uint64_t hash)
+{
+    struct name *n = names->buckets ? *bucket_of(names, hash) : NULL;
+
+    while (n && (n->hash != hash || strcmp(n->text, text) != 0))
+        n = n->next;
+    if (n)
+        atomic_add(&n->pins, 1);
+    return n;
+}
+
+struct name *names_find(struct names *names, const char *text, uint64_t hash)
+{
+    lock_take(&names->lock);
+    struct name *n = look_up(names, text, hash);
+    lock_drop(&names->lock);
+    return n;
+}
+
+/* Move everything to twice as many buckets; returns the old ones. */
+static struct name **rehash(struct names *names, struct name **buckets, uint32_t size)
+{
+    struct name **old = names->buckets, *n;
+    uint32_t old_size = old ? names->mask + 1 : 0;
+
+    names->buckets = buckets;
+    names->mask = size - 1;
+    for (uint32_t i = 0; i < old_size; i++) {
+        while ((n = old[i])) {
+            struct name **to = bucket_of(names, n->hash);
+
+            old[i] = n->next;
+            n->next = *to;
+            *to = n;
+        }
+    }
+    return old;
+}
+
+/* Memory is had before the lock is taken, and given back after it is dropped. */
+struct name *names_add(struct names *names, struct name *n)
+{
+    uint32_t size = atomic_peek(&names->buckets) ? atomic_peek(&names->mask) + 1 : 0;
+    bool crowded = atomic_peek(&names->count) >= size;
+    struct name **spare = NULL;
+
+    if (crowded) {
+        size = size ? size * 2 : FIRST_BUCKETS;
+        spare = mem_alloc(size * sizeof *spare);
+    }
+    lock_take(&names->lock);
+    if (spare && (names->buckets == NULL || size > names->mask + 1))
+        spare = rehash(names, spare, size);
+    struct name *there = names->buckets ? look_up(names, n->text, n->hash) : NULL;
+    if (there == NULL && names->buckets) {
+        struct name **bucket = bucket_of(names, n->hash);
+
+        n->pins = 1;
+        n->next = *bucket;
+        *bucket = there = n;
+        names->count++;
+    }
+    lock_drop(&names->lock);
+    mem_free(spare);
+    return there;
+}
+
+void name_unpin(struct name *n)
+{
+    atomic_add(&n->pins, (uint32_t)-1);
+}
+
+struct name *names_remove(struct names *names, bool (*unwanted)(const struct name *n, void *arg),
+                          void *arg)
+{
+    struct name *removed = NULL;
+
+    lock_take(&names->lock);
+    for (uint32_t i = 0; names->buckets && i <= names->mask; i++) {
+        struct name **at = &names->buckets[i];
+
+        while (*at) {
+            struct name *n = *at;
+
+            if (atomic_get(&n->pins) > 0 || !unwanted(n, arg)) {
+                at = &n->next;
+                continue;
+            }
+            *at = n->next;
+            n->next = removed;
+            removed = n;
+            names->count--;
+        }
+    }
+    lock_drop(&names->lock);
+    return removed;
+}
+
+int64_t names_pin_all(struct names *names, struct name ***ret)
+{
+    uint32_t room = atomic_peek(&names->count) + 64; /* for those that come meanwhile */
+    struct name **all = mem_alloc(room * sizeof(struct name *));
+    int64_t count = 0;
+
+    if (all == NULL)
+        return WEIR_ENOMEM;
+    lock_take(&names->lock);
+    for (uint32_t i = 0; names->buckets && i <= names->mask; i++) {
+        for (struct name *n = names->buckets[i]; n && count < room; n = n->next) {
+            atomic_add(&n->pins, 1);
+            all[count++] = n;
+        }
+    }
+    lock_drop(&names->lock);
+    *ret = all;
+    return count;
+}
+
+void names_close(struct names *names)
+{
+    mem_free(names->buckets);
+    names->buckets = NULL;
+}

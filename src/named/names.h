@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/* names - the named semaphores that this process knows in one store.
+ *
+ * A name is pinned while somebody uses it, and freed only when nobody does.  The table's
+ * lock is never held while a name's is taken. */
+#ifndef WEIR_NAMED_NAMES_H
+#define WEIR_NAMED_NAMES_H
+
+#include <weir/event.h>
+
+#include "base/lock.h"
+#include "named/ledger.h"
+
+/* A call of this process that waits for an entry and cannot sleep on its word: on the stack
+ * of whoever called. */
+struct call {
+    struct call *next, *prev; /* among those of its name, under the name's lock         */
+    uint32_t index, word;     /* of the entry, when it began to wait                    */
+    bool joined;              /* the entry is somebody else's                           */
+    bool told;                /* off the list: `event` is set, or will be in an instant */
+    struct weir_event event;
+};
+
+/* Locking key: (t) the table's lock  (n) the name's lock  (c) constant */
+struct name {
+    struct name *next;                   /* (t) in its bucket                    */
+    uint64_t hash;                       /* (c)                                  */
+    uint32_t pins;                       /* (t,a) raised under it                */
+    uint32_t joiners;                    /* (n) calls that joined                */
+    ledger ledger;                       /* (n) what it is all about             */
+    struct call *first_call, *last_call; /* (n,a)                                */
+    char text[WEIR_NAME_MAX + 1];        /* (c)                                  */
+};
+
+struct names {
+    lock lock;
+    struct name **buckets; /* (t) NULL until there is a name */
+    uint32_t mask, count;  /* (t)                            */
+};
+
+uint64_t name_hash(const char *text);
+
+/* Pinned, or NULL. */
+struct name *names_find(struct names *names, const char *text, uint64_t hash);
+
+/* Put a new one in, pinned; or, if another thread was first, pin and return that one.
+ * NULL: no memory. */
+struct name *names_add(struct names *names, struct name *n);
+
+void name_unpin(struct name *n);
+
+/* Take out all names that nobody has pinned and `unwanted` says may go.  Returns them
+ * linked by `next`. */
+struct name *names_remove(struct names *names, bool (*unwanted)(const struct name *n, void *arg),
+                          void *arg);
+
+/* All of them, pinned, in memory to be freed.  Returns how many, or WEIR_ENOMEM. */
+int64_t names_pin_all(struct names *names, struct name ***ret);
+
+void names_close(struct names *names);
+
+#endif
