@@ -61,7 +61,7 @@ static int make_ask(const struct weir_lease_request *request, struct ask *ask)
         .ttl_ns = request->ttl_ns,
         .label = request->label,
         .resize = request->flags & WEIR_LEASE_RESIZE,
-        .flags = request->flags & WEIR_LEASE_DETACHED ? ENTRY_DETACHED : 0,
+        .flags = (request->flags & WEIR_LEASE_DETACHED) ? ENTRY_DETACHED : 0,
     };
     if (request->on_lost || (request->flags & WEIR_LEASE_CANCEL_HOLDER))
         ask->flags |= ENTRY_BELL;

@@ -30,7 +30,20 @@ static void become(struct entry *e, enum entry_state state)
 static void tell(const ledger *l, const struct entry *e, struct news *news)
 {
     news->told[news->tolds++] =
-        (struct told){index_of(l, e), e->client, e->life, (e->flags & ENTRY_BELL) != 0};
+        (struct told){.index = index_of(l, e),
+                      .client = e->client,
+                      .life = e->life,
+                      .bell = e->flags & (state_of(e) == HELD ? ENTRY_BELL : ENTRY_CALL)};
+}
+
+/* Who is before it in the queue has changed, and so has whom it must watch, where there is
+ * somebody to watch. */
+static void tell_next(const ledger *l, uint32_t index, struct news *news)
+{
+    if (l->ops->is_dead) {
+        tell(l, entry_at(l, index), news);
+        news->told[news->tolds - 1].next = true;
+    }
 }
 
 static void describe(const ledger *l, const struct entry *e, enum weir_notice_kind what,
@@ -187,7 +200,7 @@ static void throw_out(ledger *l, struct entry *e, int reason, struct news *news)
     else
         take_back(l, e);
     bucket_remove(l, e);
-    e->reason = reason;
+    e->reason = (int16_t)reason;
     become(e, ENDED);
     tell(l, e, news);
 }
@@ -230,8 +243,8 @@ static void serve(ledger *l, int64_t now_ns, struct news *news)
             break;
     }
     /* Who is at the head now has the holders to watch. */
-    if (l->head->queue.first && l->head->queue.first != first && l->ops->is_dead)
-        tell(l, entry_at(l, l->head->queue.first), news);
+    if (l->head->queue.first && l->head->queue.first != first)
+        tell_next(l, l->head->queue.first, news);
 }
 
 /* ---- taking back ----------------------------------------------------------------------------- */
@@ -464,8 +477,8 @@ void ledger_leave(ledger *l, uint32_t index, int why, int64_t now_ns, struct new
     struct entry *e = entry_at(l, index);
 
     /* Who comes after it watched it, and is to watch another. */
-    if (e->next && l->ops->is_dead)
-        tell(l, entry_at(l, e->next), news);
+    if (e->next)
+        tell_next(l, e->next, news);
     *(why == WEIR_ETIMEDOUT ? &counts->timed_out : &counts->cancelled) += 1;
     entry_drop(l, e);
     serve(l, now_ns, news);

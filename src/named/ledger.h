@@ -49,6 +49,7 @@ enum { STATE_MASK = 7, STATE_BITS = 3 };
 enum entry_flags {
     ENTRY_DETACHED = 1, /* outlives its owner                              */
     ENTRY_BELL = 2,     /* its owner's keeper wants to know of any change  */
+    ENTRY_CALL = 4,     /* while it waits, the keeper watches for it       */
 };
 
 /* Locking key: (w) given meaning by the word  (d) derived  (a) atomic: read without the lock */
@@ -66,8 +67,9 @@ struct entry {
     int64_t waited_ns;   /* (w) GRANTED, HELD                                        */
     uint8_t id[ID_BYTES];
     int32_t pid;             /* (w) for people                                      */
-    int32_t reason;          /* (w) ENDED: what the waiter gets                     */
-    uint32_t flags;          /* (w) enum entry_flags                                */
+    int16_t reason;          /* (w) ENDED: what the waiter gets                     */
+    uint16_t flags;          /* (w) enum entry_flags                                */
+    uint32_t asleep;         /* (a) somebody may sleep on the word                  */
     uint32_t next, prev;     /* (d) in the chain of its state                       */
     uint32_t next_in_bucket; /* (d)                                                 */
     char label[WEIR_LABEL_MAX + 1];
@@ -122,7 +124,8 @@ struct ledger {
 /* Somebody whose entry changed. */
 struct told {
     uint32_t index, client, life;
-    bool bell;
+    bool bell; /* it is watched by its owner's keeper, as a lease or while it waits     */
+    bool next; /* nothing happened to it but that it is the next in line now            */
 };
 
 /* Something the observer may want to hear of. */
@@ -164,7 +167,7 @@ struct ask {
     const char *label;
     uint32_t client, life;
     int32_t pid;
-    uint32_t flags; /* enum entry_flags */
+    uint16_t flags; /* enum entry_flags */
     bool resize, may_wait;
 };
 

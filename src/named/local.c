@@ -60,11 +60,11 @@ static bool is_forgettable(const struct local *local, const struct name *n, int6
            now_ns - n->ledger.head->used_at_ns >= local->forget_after_ns;
 }
 
-static void forget_if_idle(struct local *local, struct name *n)
+void local_forget_if_idle(struct local *local, struct name *n)
 {
     if (local->ops->lock(local, n) < 0)
         return;
-    if (!is_gone(n) && is_forgettable(local, n, clock_real_ns()))
+    if (is_gone(n) || is_forgettable(local, n, clock_real_ns()))
         local->ops->forget(local, n);
     local->ops->unlock(local, n);
 }
@@ -75,7 +75,7 @@ void local_forget(struct local *local)
     int64_t count = names_pin_all(&local->names, &all);
 
     for (int64_t i = 0; i < count; i++) {
-        forget_if_idle(local, all[i]);
+        local_forget_if_idle(local, all[i]);
         name_unpin(all[i]);
     }
     if (count >= 0)
@@ -117,8 +117,10 @@ static int enter(struct local *local, const char *text, uint64_t limit, struct n
             *ret = n;
             return 0;
         }
-        if (r == 0)
+        if (r == 0) {
+            local->ops->forget(local, n); /* whoever began that may have died */
             local->ops->unlock(local, n);
+        }
         name_unpin(n);
         if (r < 0)
             return r;
@@ -322,8 +324,10 @@ static int ask_in(struct local *local, struct name *n, struct ask *ask,
 
     struct call c = {.index = index, .joined = r == ASK_JOINED};
     c.word = atomic_get(&l->entries[index].word);
-    if (r == ASK_QUEUED)
+    if (r == ASK_QUEUED) {
         l->entries[index].since_ns = clock_real_ns();
+        c.ahead = l->head->queue.count - 1;
+    }
     r = look(n, &c, refusal, &news, ret);
     if (r == WAIT_ON)
         return wait_in_line(local, n, &c, deadline, &news, ret);
@@ -339,7 +343,7 @@ int local_acquire(struct backend *b, const char *text, struct ask *ask,
     int r;
 
     if (local->ops->sleep && parker_current != NULL)
-        ask->flags |= ENTRY_BELL;
+        ask->flags |= ENTRY_CALL;
     do {
         r = enter(local, text, ask->limit ? ask->limit : 1, &n);
         if (r < 0)

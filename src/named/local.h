@@ -22,8 +22,8 @@ struct local_ops {
     int (*lock)(struct local *local, struct name *n);
     void (*unlock)(struct local *local, struct name *n);
 
-    /* Nobody has used the name for long: see to it that nobody finds this ledger again, and
-     * mark it gone.  Under the lock. */
+    /* Nobody has used the name for long: mark it gone, and see to it that nobody finds this
+     * ledger again.  Under the lock; may be done twice. */
     void (*forget)(struct local *local, struct name *n);
 
     /* A thread sleeps until its entry may have changed, 0, or the deadline has passed.
@@ -68,7 +68,8 @@ int64_t local_tend_name(struct local *local, struct name *n, int64_t now_ns);
 /* Tell the calls of this process whose entries are no longer waiting. */
 void local_tell_calls(struct local *local, struct name *n);
 
-/* Let go of names that have been idle for long. */
+/* Let go of names that have been idle for long: of a pinned one, of all. */
+void local_forget_if_idle(struct local *local, struct name *n);
 void local_forget(struct local *local);
 
 /* Copy what there is to say of a pinned name, and say it; a name that is gone or about to be

@@ -34,6 +34,10 @@ static int open_backend(const char *uri, const struct weir_store_options *option
 {
     if (strcmp(uri, "mem:") == 0)
         return mem_open(options, ret);
+    if (strcmp(uri, "shm:") == 0)
+        return shm_open_store(NULL, options, ret);
+    if (strncmp(uri, "shm:/", 5) == 0)
+        return shm_open_store(uri + 4, options, ret);
     return why(WEIR_EINVAL, "\"%.100s\" is no store: mem:, shm: or shm:/directory", uri);
 }
 

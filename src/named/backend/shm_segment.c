@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: MIT */
+#include "named/backend/shm.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/container.h"
+#include "base/cpu.h"
+#include "base/testpoint.h"
+#include "named/why.h"
+
+enum { LOCK_PAUSES = 100 };
+
+/* How long to wait for a lock that is held for less than a microsecond. */
+static const int64_t PATIENCE_NS = 2 * WEIR_S;
+
+static size_t bytes_for(uint32_t entries)
+{
+    return offsetof(struct shm_segment, entries) + entries * sizeof(struct entry);
+}
+
+/* ---- files -------------------------------------------------------------------------- */
+
+/* A name may be anything, a file's name may not: 128 bits of hash; the file itself says what
+ * name it is for. */
+static void file_of(const char *text, char file[40])
+{
+    uint64_t second = 0;
+
+    for (const char *c = text; *c; c++)
+        second = (second + (uint8_t)*c + 1) * UINT64_C(0xD6E8FEB86659FD93);
+    snprintf(file, 40, "n-%016llx%016llx", (unsigned long long)name_hash(text),
+             (unsigned long long)second);
+}
+
+/* What a new segment starts with. */
+struct birth {
+    const char *text;
+    uint64_t limit, token;
+};
+
+static void segment_fill(void *memory, const void *arg)
+{
+    struct shm_segment *segment = memory;
+    const struct birth *birth = arg;
+    pthread_mutexattr_t attributes;
+
+    pthread_mutexattr_init(&attributes);
+    pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+    pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+    pthread_mutex_init(&segment->lock, &attributes);
+    pthread_mutexattr_destroy(&attributes);
+    strcpy(segment->name, birth->text);
+    segment->head.limit = birth->limit;
+    segment->head.last_token = birth->token;
+    segment->head.capacity = SHM_FIRST_ENTRIES;
+    segment->head.used_at_ns = clock_real_ns();
+}
+
+static const struct shm_format segment_format = {
+    .magic = 0x656D616E72696577, /* "weirname" */
+    .version = 1,
+    .bytes = offsetof(struct shm_segment, entries) + SHM_FIRST_ENTRIES * sizeof(struct entry),
+    .fill = segment_fill,
+};
+
+static int open_segment(struct shm *shm, const char *file, const struct birth *birth,
+                        struct shm_segment **ret, ino_t *ret_inode)
+{
+    int fd = shm_file_open(shm_client_directory(&shm->client), file, &segment_format, birth);
+    struct stat st;
+
+    if (fd < 0)
+        return fd;
+    struct shm_segment *segment = shm_file_map(fd, sizeof *segment);
+    int r = segment == NULL || fstat(fd, &st) < 0 ? -errno : 0;
+    close(fd);
+    if (r == 0 && (size_t)st.st_size < bytes_for(segment->head.capacity))
+        r = why(WEIR_EPROTO, "%s in the store's directory has been cut short", file);
+    if (r < 0 && segment)
+        munmap(segment, sizeof *segment);
+    if (r == 0) {
+        *ret = segment;
+        *ret_inode = st.st_ino;
+    }
+    return r;
+}
+
+/* ---- names ----------------------------------------------------------------------------- */
+
+static struct shm_name *name_of_ledger(const ledger *l)
+{
+    return container_of(l, struct shm_name, name.ledger);
+}
+
+/* Under the lock, and before the head says so. */
+static int segment_grow(ledger *l)
+{
+    struct shm_name *n = name_of_ledger(l);
+    uint32_t capacity = l->head->capacity * 2;
+    char file[40];
+
+    if (capacity > SHM_MAX_ENTRIES)
+        return why(WEIR_ENOSPC, "%d hold or wait for \"%.100s\": no more can", SHM_MAX_ENTRIES - 1,
+                   n->name.text);
+    file_of(n->name.text, file);
+    int fd = openat(shm_client_directory(&n->shm->client), file, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return why(-errno, "the file of \"%.100s\" is not there any more", n->name.text);
+    int failed = posix_fallocate(fd, 0, (off_t)bytes_for(capacity));
+    close(fd);
+    if (failed)
+        return why(-failed, "no room for more that wait for \"%.100s\": %s", n->name.text,
+                   strerror(failed));
+    l->head->capacity = capacity;
+    return 0;
+}
+
+static bool entry_is_dead(const ledger *l, const struct entry *e)
+{
+    return shm_is_dead(&name_of_ledger(l)->shm->client, e->client, e->life);
+}
+
+static const struct ledger_ops segment_ops = {.grow = segment_grow, .is_dead = entry_is_dead};
+
+static int name_new(struct shm *shm, struct shm_segment *segment, ino_t inode,
+                    struct shm_name **ret)
+{
+    struct shm_name *n = mem_alloc(sizeof *n);
+
+    if (n == NULL) {
+        munmap(segment, sizeof *segment);
+        return WEIR_ENOMEM;
+    }
+    n->shm = shm;
+    n->segment = segment;
+    n->inode = inode;
+    n->name.ledger = (ledger){
+        .head = &segment->head,
+        .entries = segment->entries,
+        .buckets = segment->buckets,
+        .bucket_mask = SHM_BUCKETS - 1,
+        .slots = segment->slots,
+        .ops = &segment_ops,
+    };
+    memcpy(n->name.text, segment->name, sizeof n->name.text);
+    n->name.text[WEIR_NAME_MAX] = '\0';
+    *ret = n;
+    return 0;
+}
+
+int shm_name_open(struct shm *shm, const char *file, struct shm_name **ret)
+{
+    struct shm_segment *segment;
+    ino_t inode;
+    int r = open_segment(shm, file, NULL, &segment, &inode);
+
+    return r < 0 ? r : name_new(shm, segment, inode, ret);
+}
+
+void shm_unmake(struct local *local, struct name *n)
+{
+    struct shm_name *name = shm_name_of(n);
+
+    (void)local;
+    munmap(name->segment, sizeof *name->segment);
+    mem_free(name);
+}
+
+/* Tokens grow for ever: a new name starts above every one that was forgotten, and above
+ * what a forgotten one can have had if the whole directory was removed. */
+static uint64_t first_token(const struct shm *shm)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    uint64_t token = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+    uint64_t floor = shm_token_floor(&shm->client);
+    return token > floor ? token : floor;
+}
+
+static int shm_make(struct local *local, const char *text, uint64_t limit, struct name **ret)
+{
+    struct shm *shm = shm_of(local);
+    struct birth birth = {text, limit, limit ? first_token(shm) : 0};
+    struct shm_segment *segment;
+    struct shm_name *n;
+    ino_t inode;
+    char file[40];
+
+    file_of(text, file);
+    int r = open_segment(shm, file, limit ? &birth : NULL, &segment, &inode);
+    if (r < 0)
+        return r == -ENOENT ? WEIR_ENOTHELD : r;
+    r = name_new(shm, segment, inode, &n);
+    if (r < 0)
+        return r;
+    if (strcmp(n->name.text, text) != 0) {
+        shm_unmake(local, &n->name);
+        return why(WEIR_EPROTO, "%s in the store's directory is for another name", file);
+    }
+    *ret = &n->name;
+    return 0;
+}
+
+/* ---- the lock ------------------------------------------------------------------------------ */
+
+static int lock_patiently(pthread_mutex_t *mutex)
+{
+    int64_t until_ns = clock_real_ns() + PATIENCE_NS;
+    struct timespec until = {until_ns / WEIR_S, until_ns % WEIR_S};
+
+    for (int i = 0; i < LOCK_PAUSES; i++) {
+        int r = pthread_mutex_trylock(mutex);
+        if (r != EBUSY)
+            return r;
+        cpu_pause();
+    }
+    return pthread_mutex_clocklock(mutex, CLOCK_MONOTONIC, &until);
+}
+
+UNCHECKED static int shm_lock(struct local *local, struct name *n)
+{
+    struct shm *shm = shm_of(local);
+    struct shm_segment *segment = shm_name_of(n)->segment;
+    int r = pthread_mutex_trylock(&segment->lock);
+
+    if (r == EBUSY)
+        r = lock_patiently(&segment->lock);
+    if (r == EOWNERDEAD) {
+        ledger_repair(&n->ledger);
+        r = pthread_mutex_consistent(&segment->lock);
+    }
+    if (r == ETIMEDOUT)
+        return why(WEIR_EBUSY,
+                   "process %d is stopped while it changes \"%.100s\": continue or kill it",
+                   (int)segment->inside, n->text);
+    if (r != 0)
+        return why(-r, "the lock of \"%.100s\" is damaged: %s", n->text, strerror(r));
+    segment->inside = shm->client.pid;
+    shm_client_rearm(&shm->client);
+    return 0;
+}
+
+UNCHECKED static void shm_unlock(struct local *local, struct name *n)
+{
+    (void)local;
+    pthread_mutex_unlock(&shm_name_of(n)->segment->lock);
+}
+
+/* First the mark, then the file: whoever dies between the two leaves a file that everybody
+ * can see is nobody's, and the next one to meet it removes it.  Only who has the lock of a
+ * file removes it, so it cannot become another between the look and the removal. */
+static void shm_forget(struct local *local, struct name *n)
+{
+    int directory = shm_client_directory(&shm_of(local)->client);
+    struct ledger_head *head = n->ledger.head;
+    struct stat st;
+    char file[40];
+
+    shm_raise_token_floor(&shm_of(local)->client, head->last_token);
+    atomic_put(&head->gone, 1);
+    TESTPOINT("shm: gone, and still in the directory");
+    file_of(n->text, file);
+    if (fstatat(directory, file, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+        st.st_ino == shm_name_of(n)->inode)
+        unlinkat(directory, file, 0);
+}
+
+const struct local_ops shm_local_ops = {
+    .make = shm_make,
+    .unmake = shm_unmake,
+    .lock = shm_lock,
+    .unlock = shm_unlock,
+    .forget = shm_forget,
+    .sleep = shm_sleep,
+    .wake = shm_wake,
+};

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT */
+/* Waiting in a ledger that others share, and may die in.
+ *
+ * A thread sleeps on the word of its own entry, and at the same time on whether those are
+ * alive on whom it depends: the head of the queue watches the holders, everyone else the
+ * one before it.  So there is always somebody who notices, and nobody has to look at a
+ * clock: whoever notices a death takes back what the dead held, and wakes the others who
+ * watched.  Whose predecessor changes is told, and watches another.
+ *
+ * Tasks wait for an event; the keeper's thread sleeps on their behalf, on its bell and on
+ * the same deaths.
+ *
+ * Two exceptions.  Who cannot be watched (more than 126 holders; a holder that has called
+ * exec, or whose first thread has ended) is asked for every 20 ms.  And everybody looks
+ * again after half a second, in case the one who was woken by a death was itself killed
+ * before it could do anything about it. */
+#include "named/backend/shm.h"
+
+#include <limits.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/cpu.h"
+#include "base/testpoint.h"
+#include "core/park.h"
+#include "named/keeper.h"
+
+static const int64_t POLL_NS = 20 * WEIR_MS;
+static const int64_t BACKSTOP_NS = 500 * WEIR_MS;
+
+/* About 20 us: as long as a wake-up across CPUs takes. */
+enum { SPIN_PAUSES = 800 };
+
+/* What to sleep on. */
+struct vigil {
+    struct futex_watch watches[FUTEX_WATCH_MAX];
+    uint32_t count;
+    int64_t until_ns;
+};
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* ---- whom to watch ------------------------------------------------------------------- */
+
+static void watch_owner(struct shm *shm, const struct entry *e, struct vigil *vigil, int64_t now_ns)
+{
+    if (e->client == shm->client.index && e->life == shm->client.life)
+        return; /* when we die, we need not be told */
+    if (vigil->count < FUTEX_WATCH_MAX &&
+        shm_watch_death(&shm->client, e->client, e->life, &vigil->watches[vigil->count]))
+        vigil->count++;
+    else
+        vigil->until_ns = earlier(vigil->until_ns, now_ns + POLL_NS);
+}
+
+/* Under the lock, for an entry that waits. */
+static void watch_for(struct shm *shm, const struct name *n, uint32_t index, struct vigil *vigil,
+                      int64_t now_ns)
+{
+    const ledger *l = &n->ledger;
+    const struct entry *e = &l->entries[index];
+
+    if (e->prev) {
+        watch_owner(shm, &l->entries[e->prev], vigil, now_ns);
+        return;
+    }
+    vigil->until_ns = earlier(vigil->until_ns, l->head->next_deadline_ns);
+    for (uint32_t i = l->head->held.first; i; i = l->entries[i].next)
+        if (!(l->entries[i].flags & ENTRY_DETACHED))
+            watch_owner(shm, &l->entries[i], vigil, now_ns);
+}
+
+/* Not all at the same time. */
+static int64_t backstop_ns(int64_t now_ns)
+{
+    return now_ns + BACKSTOP_NS / 2 + (int64_t)(id_random() % (uint64_t)BACKSTOP_NS);
+}
+
+static int keep(const struct vigil *vigil)
+{
+    int r = futex_wait_shared(vigil->watches, vigil->count, vigil->until_ns);
+
+    shm_spread_death(vigil->watches + 1, vigil->count - 1);
+    return r;
+}
+
+/* ---- a thread ---------------------------------------------------------------------------- */
+
+static bool is_waiting(const struct name *n, const struct call *c)
+{
+    return atomic_get(&n->ledger.entries[c->index].word) == c->word;
+}
+
+/* Worth while when what we wait for seems to be running now, on another CPU. */
+static bool changed_soon(const struct name *n, struct call *c)
+{
+    bool spin = c->ahead + 1 < cpu_count();
+
+    c->ahead = UINT32_MAX - 1; /* only once */
+    for (int i = 0; spin && i < SPIN_PAUSES; i++) {
+        if (!is_waiting(n, c))
+            return true;
+        cpu_pause();
+    }
+    return !is_waiting(n, c);
+}
+
+/* False: it is over before it began, or somebody has died already. */
+static bool prepare(struct local *local, struct name *n, const struct call *c, struct vigil *vigil,
+                    int64_t now_ns)
+{
+    struct shm *shm = shm_of(local);
+
+    vigil->watches[0] = (struct futex_watch){&n->ledger.entries[c->index].word, c->word};
+    vigil->count = 1;
+    if (local->ops->lock(local, n) < 0)
+        return true; /* look again later */
+    bool waits = is_waiting(n, c);
+    if (waits)
+        watch_for(shm, n, c->index, vigil, now_ns);
+    local->ops->unlock(local, n);
+    return waits;
+}
+
+int shm_sleep(struct local *local, struct name *n, struct call *c, struct weir_deadline deadline)
+{
+    uint32_t *asleep = &n->ledger.entries[c->index].asleep;
+    int64_t now_ns = clock_real_ns();
+    struct vigil vigil;
+
+    if (changed_soon(n, c))
+        return 0;
+    vigil.until_ns = earlier(deadline.at_ns, backstop_ns(now_ns));
+    if (!prepare(local, n, c, &vigil, now_ns))
+        return 0;
+
+    /* Announced before the kernel compares the word; see shm_wake. */
+    (void)atomic_swap(asleep, 1);
+    TESTPOINT("shm: about to sleep");
+    keep(&vigil);
+    if (is_waiting(n, c))
+        local_tend_name(local, n, clock_real_ns());
+    return is_waiting(n, c) && clock_has_passed(deadline.at_ns) ? WEIR_ETIMEDOUT : 0;
+}
+
+/* ---- waking ---------------------------------------------------------------------------------- */
+
+/* The swap here and the one in shm_sleep are of one word, so one of them is first.  If it is
+ * ours, the sleeper's kernel call sees the entry's new word; if not, we see that it sleeps. */
+static void wake_sleeper(struct name *n, const struct told *told)
+{
+    struct entry *e = &n->ledger.entries[told->index];
+
+    if (atomic_swap(&e->asleep, 0))
+        futex_wake_shared(&e->word, INT_MAX);
+}
+
+void shm_wake(struct local *local, struct name *n, const struct news *news)
+{
+    struct shm *shm = shm_of(local);
+
+    for (uint32_t i = 0; i < news->tolds; i++) {
+        const struct told *told = &news->told[i];
+
+        wake_sleeper(n, told);
+        if (told->bell)
+            shm_ring(&shm->client, told->client, told->life);
+    }
+}
+
+/* ---- the keeper ---------------------------------------------------------------------------------- */
+
+static bool has_calls(const struct name *n)
+{
+    return atomic_peek(&n->first_call) != NULL;
+}
+
+int64_t shm_tend(struct backend *b, int64_t now_ns)
+{
+    struct local *local = (struct local *)b;
+    int64_t next_ns = INT64_MAX;
+    struct name **all;
+    int64_t count = names_pin_all(&local->names, &all);
+
+    if (count < 0)
+        return now_ns + POLL_NS;
+    for (int64_t i = 0; i < count; i++) {
+        if (has_calls(all[i])) {
+            local_tell_calls(local, all[i]);
+            local_tend_name(local, all[i], now_ns);
+            next_ns = earlier(next_ns, backstop_ns(now_ns));
+        }
+        name_unpin(all[i]);
+    }
+    mem_free(all);
+    return next_ns;
+}
+
+static void watch_for_calls(struct local *local, struct name *n, struct vigil *vigil,
+                            int64_t now_ns)
+{
+    if (local->ops->lock(local, n) < 0)
+        return;
+    const struct call *c = n->first_call; /* those behind it depend on it */
+    if (c && word_state(atomic_get(&n->ledger.entries[c->index].word)) == WAITING)
+        watch_for(shm_of(local), n, c->index, vigil, now_ns);
+    else if (c)
+        vigil->until_ns = now_ns;
+    local->ops->unlock(local, n);
+}
+
+void shm_rest(struct backend *b, uint32_t seen, int64_t until_ns)
+{
+    struct local *local = (struct local *)b;
+    struct vigil vigil = {.count = 1, .until_ns = until_ns};
+    struct name **all;
+    int64_t now_ns = clock_real_ns();
+    int64_t count = names_pin_all(&local->names, &all);
+
+    vigil.watches[0] = (struct futex_watch){shm_bell(&shm_of(local)->client), seen};
+    for (int64_t i = 0; i < count; i++) {
+        if (has_calls(all[i]))
+            watch_for_calls(local, all[i], &vigil, now_ns);
+        name_unpin(all[i]);
+    }
+    if (count >= 0)
+        mem_free(all);
+    keep(&vigil);
+}
