@@ -1,209 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "named/ledger.h"
 
-#include <string.h>
-
-#include "base/atomic.h"
-#include "named/ledger_derived.h"
-
-_Static_assert(sizeof(struct entry) == 192, "three cache lines, and part of the file's format");
-
-static const int64_t CONFIRM_NS = WEIR_S; /* for a waiter to take up what it was granted */
-
-/* The one store that makes a change happen.  Whoever dies leaves the stores that it made
- * before and none that it would have made after, provided that the compiler kept their
- * order: hence the two signal fences, which are no instructions. */
-static void commit(struct entry *e, uint32_t word)
-{
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    atomic_put(&e->word, word);
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
-}
-
-static void become(struct entry *e, enum entry_state state)
-{
-    commit(e, (atomic_peek(&e->word) & ~(uint32_t)STATE_MASK) | state);
-}
-
-/* ---- news ----------------------------------------------------------------------- */
-
-static void tell(const ledger *l, const struct entry *e, struct news *news)
-{
-    news->told[news->tolds++] =
-        (struct told){.index = index_of(l, e),
-                      .client = e->client,
-                      .life = e->life,
-                      .bell = e->flags & (state_of(e) == HELD ? ENTRY_BELL : ENTRY_CALL)};
-}
-
-/* Who is before it in the queue has changed, and so has whom it must watch, where there is
- * somebody to watch. */
-static void tell_next(const ledger *l, uint32_t index, struct news *news)
-{
-    if (l->ops->is_dead) {
-        tell(l, entry_at(l, index), news);
-        news->told[news->tolds - 1].next = true;
-    }
-}
-
-static void describe(const ledger *l, const struct entry *e, enum weir_notice_kind what,
-                     struct item *item)
-{
-    item->what = what;
-    memcpy(item->id, e->id, ID_BYTES);
-    item->slot = e->slot;
-    item->token = e->token;
-    item->limit = l->head->limit;
-    memcpy(item->label, e->label, sizeof item->label);
-}
-
-static void note(const ledger *l, const struct entry *e, enum weir_notice_kind what,
-                 struct news *news)
-{
-    describe(l, e, what, &news->item[news->items++]);
-}
-
-/* ---- entries ------------------------------------------------------------------------- */
-
-/* It is nobody's any more. */
-static void entry_free(ledger *l, struct entry *e)
-{
-    commit(e, ((atomic_peek(&e->word) >> STATE_BITS) + 1) << STATE_BITS | FREE);
-    e->next = l->head->free;
-    l->head->free = index_of(l, e);
-}
-
-static bool is_dead(const ledger *l, const struct entry *e)
-{
-    return l->ops->is_dead && l->ops->is_dead(l, e);
-}
-
-static bool is_exhausted(const ledger *l)
-{
-    return l->head->free == NO_ENTRY && l->head->fresh + 1 >= l->head->capacity;
-}
-
-/* Waiters that were sent away and died before they read why. */
-static void free_ended(ledger *l)
-{
-    for (uint32_t i = 1; i <= l->head->fresh; i++) {
-        struct entry *e = entry_at(l, i);
-
-        if (state_of(e) == ENDED && is_dead(l, e))
-            entry_free(l, e);
-    }
-}
-
-/* A FREE one, its fields not yet filled.  On success `*ret` is good until the next. */
-static int entry_take(ledger *l, struct entry **ret)
-{
-    struct ledger_head *head = l->head;
-
-    if (is_exhausted(l))
-        free_ended(l);
-    if (is_exhausted(l)) {
-        int r = l->ops->grow(l);
-        if (r < 0)
-            return r;
-        head = l->head; /* which may have moved */
-    }
-    if (head->free) {
-        *ret = entry_at(l, head->free);
-        head->free = (*ret)->next;
-    } else {
-        *ret = entry_at(l, ++head->fresh);
-    }
-    return 0;
-}
-
-static void entry_fill(struct entry *e, const struct ask *ask, int64_t now_ns)
-{
-    size_t label = ask->label ? strnlen(ask->label, WEIR_LABEL_MAX) : 0;
-
-    e->client = ask->client;
-    e->life = ask->life;
-    e->pid = ask->pid;
-    e->flags = ask->flags;
-    e->weight = ask->weight;
-    e->ttl_ns = ask->ttl_ns;
-    e->since_ns = now_ns;
-    e->waited_ns = 0;
-    memcpy(e->id, ask->id, ID_BYTES);
-    if (label)
-        memcpy(e->label, ask->label, label);
-    e->label[label] = '\0';
-}
-
-static void set_deadline(ledger *l, struct entry *e, int64_t at_ns)
-{
-    e->deadline_ns = at_ns;
-    if (at_ns < l->head->next_deadline_ns)
-        l->head->next_deadline_ns = at_ns;
-}
-
-/* It gets its permits, a slot and a token. */
-static void give(ledger *l, struct entry *e, enum entry_state state, int64_t now_ns)
-{
-    struct ledger_head *head = l->head;
-    int64_t allowed_ns = state == GRANTED ? CONFIRM_NS : e->ttl_ns;
-
-    e->slot = slot_take(l);
-    e->token = ++head->last_token;
-    set_deadline(l, e, e->ttl_ns ? now_ns + allowed_ns : INT64_MAX);
-    become(e, state);
-    chain_push(l, &head->held, index_of(l, e));
-    head->in_use += e->weight;
-    head->counts.granted++;
-}
-
-static void take_back(ledger *l, struct entry *e)
-{
-    slot_give(l, e->slot);
-    chain_remove(l, &l->head->held, e);
-    l->head->in_use -= e->weight;
-}
-
-/* Whatever it was, it is FREE. */
-static void entry_drop(ledger *l, struct entry *e)
-{
-    switch (state_of(e)) {
-    case FREE:
-        return;
-    case WAITING:
-        chain_remove(l, &l->head->queue, e);
-        break;
-    case GRANTED:
-    case HELD:
-        take_back(l, e);
-        break;
-    case ENDED:
-        entry_free(l, e); /* it is in no bucket either */
-        return;
-    }
-    bucket_remove(l, e);
-    entry_free(l, e);
-}
-
-static void enqueue(ledger *l, struct entry *e)
-{
-    e->ticket = ++l->head->last_ticket;
-    become(e, WAITING);
-    chain_push(l, &l->head->queue, index_of(l, e));
-}
-
-/* Send a waiter away, even one that was granted and does not know it: it will read why, and
- * free the entry. */
-static void throw_out(ledger *l, struct entry *e, int reason, struct news *news)
-{
-    if (state_of(e) == WAITING)
-        chain_remove(l, &l->head->queue, e);
-    else
-        take_back(l, e);
-    bucket_remove(l, e);
-    e->reason = (int16_t)reason;
-    become(e, ENDED);
-    tell(l, e, news);
-}
+#include "named/ledger_inside.h"
 
 /* ---- serving ----------------------------------------------------------------------------- */
 
@@ -221,8 +19,8 @@ static void grant(ledger *l, struct entry *e, int64_t now_ns, struct news *news)
     e->since_ns = now_ns;
     if (e->waited_ns > head->counts.longest_wait_ns)
         head->counts.longest_wait_ns = e->waited_ns;
-    give(l, e, GRANTED, now_ns);
-    tell(l, e, news);
+    entry_give(l, e, GRANTED, now_ns);
+    news_tell(l, e, news);
 }
 
 /* Serve the queue from its head for as long as the head fits. */
@@ -233,18 +31,18 @@ static void serve(ledger *l, int64_t now_ns, struct news *news)
     while (l->head->queue.first && !news_is_full(news)) {
         struct entry *e = entry_at(l, l->head->queue.first);
 
-        if (is_dead(l, e))
+        if (entry_is_dead(l, e))
             entry_drop(l, e);
         else if (fits(l, e->weight))
             grant(l, e, now_ns, news);
         else if (e->weight > l->head->limit)
-            throw_out(l, e, WEIR_EINVAL, news); /* since a shrink */
+            entry_throw_out(l, e, WEIR_EINVAL, news); /* since a shrink */
         else
             break;
     }
     /* Who is at the head now has the holders to watch. */
     if (l->head->queue.first && l->head->queue.first != first)
-        tell_next(l, l->head->queue.first, news);
+        news_tell_next(l, l->head->queue.first, news);
 }
 
 /* ---- taking back ----------------------------------------------------------------------------- */
@@ -252,10 +50,10 @@ static void serve(ledger *l, int64_t now_ns, struct news *news)
 /* The grant was not taken up in time.  Its waiter may be stopped: to the end of the queue. */
 static void lapse(ledger *l, struct entry *e)
 {
-    take_back(l, e);
+    entry_take_back(l, e);
     e->since_ns -= e->waited_ns;
     l->head->counts.lapsed++;
-    enqueue(l, e);
+    entry_enqueue(l, e);
 }
 
 static void expire_one(ledger *l, struct entry *e, struct news *news)
@@ -264,8 +62,8 @@ static void expire_one(ledger *l, struct entry *e, struct news *news)
         lapse(l, e);
         return;
     }
-    tell(l, e, news);
-    note(l, e, WEIR_NOTICE_EXPIRED, news);
+    news_tell(l, e, news);
+    news_note(l, e, WEIR_NOTICE_EXPIRED, news);
     l->head->counts.expired++;
     entry_drop(l, e);
 }
@@ -301,9 +99,9 @@ static void bury_holders(ledger *l, struct news *news)
         struct entry *e = entry_at(l, i);
 
         next = e->next;
-        if ((state_of(e) == HELD && (e->flags & ENTRY_DETACHED)) || !is_dead(l, e))
+        if ((state_of(e) == HELD && (e->flags & ENTRY_DETACHED)) || !entry_is_dead(l, e))
             continue;
-        note(l, e, WEIR_NOTICE_RECOVERED, news);
+        news_note(l, e, WEIR_NOTICE_RECOVERED, news);
         l->head->counts.recovered++;
         entry_drop(l, e);
     }
@@ -317,7 +115,7 @@ static void bury_waiters(ledger *l)
         struct entry *e = entry_at(l, i);
 
         next = e->next;
-        if (is_dead(l, e))
+        if (entry_is_dead(l, e))
             entry_drop(l, e);
     }
 }
@@ -394,9 +192,9 @@ int ledger_ask(ledger *l, const struct ask *ask, int64_t now_ns, uint32_t *ret_i
         return r;
     entry_fill(e, ask, now_ns);
     if (now)
-        give(l, e, HELD, now_ns);
+        entry_give(l, e, HELD, now_ns);
     else
-        enqueue(l, e);
+        entry_enqueue(l, e);
     *ret_index = index_of(l, e);
     bucket_push(l, *ret_index);
     return now ? ASK_HELD : ASK_QUEUED;
@@ -410,8 +208,8 @@ bool ledger_confirm(ledger *l, uint32_t index, int64_t now_ns)
 
     if (state_of(e) == GRANTED) {
         if (e->ttl_ns)
-            set_deadline(l, e, now_ns + e->ttl_ns);
-        become(e, HELD);
+            entry_set_deadline(l, e, now_ns + e->ttl_ns);
+        entry_become(e, HELD);
     }
     return state_of(e) == HELD;
 }
@@ -432,8 +230,8 @@ int ledger_release(ledger *l, const uint8_t id[ID_BYTES], int64_t now_ns, struct
     if (e == NULL)
         return WEIR_ENOTHELD;
     if (e->flags & ENTRY_BELL)
-        tell(l, e, news);
-    describe(l, e, WEIR_NOTICE_RELEASED, ret);
+        news_tell(l, e, news);
+    entry_describe(l, e, WEIR_NOTICE_RELEASED, ret);
     l->head->counts.released++;
     entry_drop(l, e);
     serve(l, now_ns, news);
@@ -448,7 +246,7 @@ int ledger_renew(ledger *l, const uint8_t id[ID_BYTES], int64_t ttl_ns, int64_t 
     if (e == NULL)
         return WEIR_ENOTHELD;
     e->ttl_ns = ttl_ns;
-    set_deadline(l, e, ttl_ns ? now_ns + ttl_ns : INT64_MAX);
+    entry_set_deadline(l, e, ttl_ns ? now_ns + ttl_ns : INT64_MAX);
     serve(l, now_ns, news); /* something else may have expired */
     return 0;
 }
@@ -461,9 +259,9 @@ int ledger_evict(ledger *l, const uint8_t id[ID_BYTES], int64_t now_ns, struct n
     if (index == NO_ENTRY)
         return WEIR_ENOTHELD;
     if (state_of(e) != HELD) {
-        throw_out(l, e, WEIR_ECANCELED, news);
+        entry_throw_out(l, e, WEIR_ECANCELED, news);
     } else {
-        tell(l, e, news);
+        news_tell(l, e, news);
         entry_drop(l, e);
     }
     l->head->counts.evicted++;
@@ -478,7 +276,7 @@ void ledger_leave(ledger *l, uint32_t index, int why, int64_t now_ns, struct new
 
     /* Who comes after it watched it, and is to watch another. */
     if (e->next)
-        tell_next(l, e->next, news);
+        news_tell_next(l, e->next, news);
     *(why == WEIR_ETIMEDOUT ? &counts->timed_out : &counts->cancelled) += 1;
     entry_drop(l, e);
     serve(l, now_ns, news);
@@ -501,7 +299,7 @@ void ledger_resize(ledger *l, uint64_t limit, int64_t now_ns, struct news *news)
 
         next = e->next;
         if (e->weight > limit)
-            throw_out(l, e, WEIR_EINVAL, news);
+            entry_throw_out(l, e, WEIR_EINVAL, news);
     }
     serve(l, now_ns, news);
 }

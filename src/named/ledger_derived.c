@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "named/ledger_derived.h"
+#include "named/ledger_inside.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
  * anywhere and begun again. */
 #include <string.h>
 
-#include "named/ledger_derived.h"
+#include "named/ledger_inside.h"
 
 static enum entry_state state_at(const ledger *l, uint32_t index)
 {

@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "named/ledger_derived.h"
+#include "named/ledger_inside.h"
 #include "named/local.h"
 
 static void copy_entry(const struct entry *e, struct weir_lease_info *info)
