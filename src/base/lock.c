@@ -20,6 +20,13 @@ UNCHECKED void lock_take(lock *l)
         futex_wait(&l->word, 2, INT64_MAX);
 }
 
+UNCHECKED bool lock_try(lock *l)
+{
+    uint32_t seen = 0;
+
+    return atomic_peek(&l->word) == 0 && atomic_cas(&l->word, &seen, 1);
+}
+
 UNCHECKED void lock_drop(lock *l)
 {
     if (atomic_swap(&l->word, 0) == 2)

@@ -4,6 +4,7 @@
 #ifndef WEIR_BASE_LOCK_H
 #define WEIR_BASE_LOCK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <weir/visibility.h>
@@ -15,6 +16,7 @@ typedef struct WEIR_CAPABILITY_("lock") lock {
 } lock;
 
 void lock_take(lock *l) ACQUIRES(*l);
+bool lock_try(lock *l);
 void lock_drop(lock *l) RELEASES(*l);
 
 #endif

@@ -14,8 +14,10 @@
 /* What a successful acquire gave. */
 struct grant {
     uint32_t slot;
-    uint64_t token, limit; /* also when it failed with WEIR_EMISMATCH: the limit */
-    int64_t expires_at_ns, waited_ns;
+    uint64_t token, limit;    /* also when it failed with WEIR_EMISMATCH: the limit */
+    int64_t expires_at_ns;    /* for its holder     */
+    int64_t taken_back_at_ns; /* by the store       */
+    int64_t waited_ns;
     bool joined; /* somebody else asked first, with this id */
 };
 

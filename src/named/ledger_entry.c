@@ -159,6 +159,8 @@ void entry_take_back(ledger *l, struct entry *e)
     slot_give(l, e->slot);
     chain_remove(l, &l->head->held, e);
     l->head->in_use -= e->weight;
+    if (l->head->held.count == 0)
+        l->head->next_deadline_ns = INT64_MAX;
 }
 
 /* Whatever it was, it is FREE. */

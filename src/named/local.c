@@ -19,12 +19,14 @@ static int64_t coarse_now_ns(void)
     return clock_read_ns(CLOCK_MONOTONIC_COARSE);
 }
 
-/* The exact time takes 20 ns more than the coarse one, and most leases have no use for it. */
-static int64_t now_for(const ledger *l, int64_t ttl_ns)
+/* The exact time takes 20 to 50 ns more than the coarse one, which lags by up to a tick.  It
+ * is needed only where somebody could be told a wrong answer: about a TTL that begins, or
+ * whether something has expired that somebody waits for. */
+static int64_t now_for(const ledger *l, uint64_t weight, int64_t ttl_ns)
 {
     const struct ledger_head *head = l->head;
 
-    if (ttl_ns || head->next_deadline_ns != INT64_MAX || head->queue.first)
+    if (ttl_ns || head->queue.first || head->in_use + weight > head->limit)
         return clock_real_ns();
     return coarse_now_ns();
 }
@@ -36,16 +38,22 @@ static bool is_gone(const struct name *n)
     return atomic_get(&n->ledger.head->gone) != 0;
 }
 
+/* Nobody has pinned it, nobody can find it now; and who has its lock keeps it. */
 static bool may_go(const struct name *n, void *arg)
 {
-    (void)arg;
-    return is_gone(n);
+    struct local *local = arg;
+    struct name *found = (struct name *)(uintptr_t)n;
+
+    if (!is_gone(n) || !local->ops->try_lock(local, found))
+        return false;
+    local->ops->unlock(local, found);
+    return true;
 }
 
 /* Unmake those that are gone and that nobody uses. */
 static void sweep_gone(struct local *local)
 {
-    struct name *n, *removed = names_remove(&local->names, may_go, NULL);
+    struct name *n, *removed = names_remove(&local->names, may_go, local);
 
     while ((n = removed)) {
         removed = n->next;
@@ -85,45 +93,58 @@ void local_forget(struct local *local)
     atomic_poke(&local->crowd, left * 2 > FIRST_CROWD ? left * 2 : FIRST_CROWD);
 }
 
-static int add_name(struct local *local, const char *text, uint64_t limit, struct name **ret)
+static int add_name(struct local *local, const struct name_key *key, uint64_t limit,
+                    struct name **ret)
 {
     struct name *made;
 
     if (atomic_peek(&local->names.count) >= atomic_peek(&local->crowd))
         local_forget(local);
-    int r = local->ops->make(local, text, limit, &made);
+    int r = local->ops->make(local, key->text, limit, &made);
     if (r < 0)
         return r;
-    made->hash = name_hash(text);
+    name_set_key(made, key);
     *ret = names_add(&local->names, made);
     if (*ret != made)
         local->ops->unmake(local, made);
     return *ret ? 0 : WEIR_ENOMEM;
 }
 
-/* The name, pinned and locked.  `limit` as for make. */
+static bool try_lock(void *arg, struct name *n)
+{
+    struct local *local = arg;
+
+    return local->ops->try_lock(local, n);
+}
+
+/* A pinned name, locked instead. */
+static int lock_pinned(struct local *local, struct name *n)
+{
+    int r = local->ops->lock(local, n);
+
+    name_unpin(n);
+    return r;
+}
+
+/* The name, locked.  `limit` as for make. */
 static int enter(struct local *local, const char *text, uint64_t limit, struct name **ret)
 {
-    uint64_t hash = name_hash(text);
+    struct name_key key = name_key(text);
 
     for (;;) {
-        struct name *n = names_find(&local->names, text, hash);
-        int r = n ? 0 : add_name(local, text, limit, &n);
+        bool locked;
+        struct name *n = names_find_and_lock(&local->names, &key, try_lock, local, &locked);
+        int r = n ? 0 : add_name(local, &key, limit, &n);
 
+        if (r == 0 && !locked)
+            r = lock_pinned(local, n);
         if (r < 0)
             return r;
-        r = local->ops->lock(local, n);
-        if (r == 0 && !is_gone(n)) {
-            *ret = n;
+        *ret = n;
+        if (!is_gone(n))
             return 0;
-        }
-        if (r == 0) {
-            local->ops->forget(local, n); /* whoever began that may have died */
-            local->ops->unlock(local, n);
-        }
-        name_unpin(n);
-        if (r < 0)
-            return r;
+        local->ops->forget(local, n); /* whoever began that may have died */
+        local->ops->unlock(local, n);
         sweep_gone(local);
     }
 }
@@ -140,10 +161,25 @@ static void deliver(struct local *local, struct name *n, struct call *calls,
         observe_item(n->text, &news->item[i], "");
 }
 
+/* The lock is taken again.  True if there is more news. */
+static bool tend_more(struct local *local, struct name *n, struct news *news)
+{
+    if (local->ops->lock(local, n) < 0)
+        return false; /* whoever waits looks again by itself */
+    news_clear(news);
+    ledger_tend(&n->ledger, clock_real_ns(), news);
+    return true;
+}
+
 void local_finish(struct local *local, struct name *n, struct news *news)
 {
     bool more;
 
+    if (news->tolds == 0 && news->items == 0) {
+        local->ops->unlock(local, n);
+        return;
+    }
+    name_pin(n);
     do {
         struct call *calls = NULL;
 
@@ -153,13 +189,8 @@ void local_finish(struct local *local, struct name *n, struct news *news)
         more = news_is_full(news);
         local->ops->unlock(local, n);
         deliver(local, n, calls, news);
-        if (more) {
-            if (local->ops->lock(local, n) < 0)
-                return; /* whoever waits looks again by itself */
-            news_clear(news);
-            ledger_tend(&n->ledger, clock_real_ns(), news);
-        }
-    } while (more);
+    } while (more && tend_more(local, n, news));
+    name_unpin(n);
 }
 
 void local_tell_calls(struct local *local, struct name *n)
@@ -197,6 +228,7 @@ static void fill(const struct name *n, uint32_t index, bool joined, struct grant
         .token = e->token,
         .limit = n->ledger.head->limit,
         .expires_at_ns = entry_expires_at_ns(e),
+        .taken_back_at_ns = e->deadline_ns,
         .waited_ns = e->waited_ns,
         .joined = joined,
     };
@@ -289,6 +321,7 @@ static int wait_in_line(struct local *local, struct name *n, struct call *c,
 {
     int r = WAIT_ON;
 
+    name_pin(n);
     if (local->ops->sleep && parker_current != NULL) {
         r = keeper_start(local->backend.keeper); /* it waits on behalf of tasks */
         if (r < 0)
@@ -299,6 +332,7 @@ static int wait_in_line(struct local *local, struct name *n, struct call *c,
         r = look(n, c, r, news, ret);
     }
     local_finish(local, n, news);
+    name_unpin(n);
     return r;
 }
 
@@ -313,7 +347,7 @@ static int ask_in(struct local *local, struct name *n, struct ask *ask,
 
     news_clear(&news);
     ask->may_wait = refusal == 0;
-    int64_t now_ns = now_for(l, ask->ttl_ns);
+    int64_t now_ns = now_for(l, ask->weight, ask->ttl_ns);
     l->head->used_at_ns = now_ns;
     int r = ledger_ask(l, ask, now_ns, &index, &news);
     if (r < 0) {
@@ -349,10 +383,9 @@ int local_acquire(struct backend *b, const char *text, struct ask *ask,
         if (r < 0)
             return r;
         r = ask_in(local, n, ask, deadline, ret);
-        if (r == HAVE_IT && ask->ttl_ns)
-            keeper_expect(b->keeper, atomic_peek(&n->ledger.head->next_deadline_ns));
-        name_unpin(n);
     } while (r == ASK_AGAIN);
+    if (r == HAVE_IT && ask->ttl_ns)
+        keeper_expect(b->keeper, ret->taken_back_at_ns);
     return r == HAVE_IT ? 0 : r;
 }
 
@@ -377,7 +410,6 @@ int local_renew(struct backend *b, const char *text, const uint8_t id[ID_BYTES],
     local_finish(local, n, &news);
     if (r == 0 && ttl_ns)
         keeper_expect(b->keeper, now_ns + ttl_ns);
-    name_unpin(n);
     return r;
 }
 
@@ -391,11 +423,10 @@ int local_release(struct backend *b, const char *text, const uint8_t id[ID_BYTES
     news_clear(&news);
     if (r < 0)
         return r;
-    int64_t now_ns = now_for(&n->ledger, 0);
+    int64_t now_ns = now_for(&n->ledger, 0, 0);
     n->ledger.head->used_at_ns = now_ns;
     r = ledger_release(&n->ledger, id, now_ns, ret, &news);
     local_finish(local, n, &news);
-    name_unpin(n);
     return r;
 }
 
@@ -411,7 +442,6 @@ int local_evict(struct backend *b, const char *text, const uint8_t id[ID_BYTES])
         return r;
     r = ledger_evict(&n->ledger, id, clock_real_ns(), &news);
     local_finish(local, n, &news);
-    name_unpin(n);
     return r;
 }
 
@@ -429,7 +459,6 @@ int local_resize(struct backend *b, const char *text, uint64_t limit)
     n->ledger.head->used_at_ns = now_ns;
     ledger_resize(&n->ledger, limit, now_ns, &news);
     local_finish(local, n, &news);
-    name_unpin(n);
     return 0;
 }
 
@@ -446,7 +475,6 @@ int local_watch(struct backend *b, const char *text, const uint8_t id[ID_BYTES])
     if (r == 0)
         e->flags |= ENTRY_BELL;
     local->ops->unlock(local, n);
-    name_unpin(n);
     return r;
 }
 

@@ -20,6 +20,7 @@ struct local_ops {
 
     /* 0, or WEIR_EBUSY: somebody in there does not come out. */
     int (*lock)(struct local *local, struct name *n);
+    bool (*try_lock)(struct local *local, struct name *n);
     void (*unlock)(struct local *local, struct name *n);
 
     /* Nobody has used the name for long: mark it gone, and see to it that nobody finds this

@@ -9,13 +9,25 @@
 enum { FIRST_BUCKETS = 16 };
 
 /* FNV-1a, finished with a multiplication that spreads it over the upper bits. */
-uint64_t name_hash(const char *text)
+struct name_key name_key(const char *text)
 {
     uint64_t hash = UINT64_C(0xCBF29CE484222325);
+    const char *c = text;
 
-    for (const char *c = text; *c; c++)
+    for (; *c; c++)
         hash = (hash ^ (uint8_t)*c) * UINT64_C(0x100000001B3);
-    return (hash ^ hash >> 32) * UINT64_C(0x9E3779B97F4A7C15);
+    return (struct name_key){
+        .text = text,
+        .length = (uint32_t)(c - text),
+        .hash = (hash ^ hash >> 32) * UINT64_C(0x9E3779B97F4A7C15),
+    };
+}
+
+void name_set_key(struct name *n, const struct name_key *key)
+{
+    n->hash = key->hash;
+    n->length = key->length;
+    memcpy(n->text, key->text, key->length + 1);
 }
 
 static struct name **bucket_of(const struct names *names, uint64_t hash)
@@ -23,23 +35,40 @@ static struct name **bucket_of(const struct names *names, uint64_t hash)
     return &names->buckets[hash >> 32 & names->mask];
 }
 
-static struct name *look_up(struct names *names, const char *text, uint64_t hash)
+static struct name *look_up(const struct names *names, const struct name_key *key)
 {
-    struct name *n = names->buckets ? *bucket_of(names, hash) : NULL;
+    struct name *n = names->buckets ? *bucket_of(names, key->hash) : NULL;
 
-    while (n && (n->hash != hash || strcmp(n->text, text) != 0))
+    while (n && (n->hash != key->hash || n->length != key->length ||
+                 memcmp(n->text, key->text, key->length) != 0))
         n = n->next;
-    if (n)
-        atomic_add(&n->pins, 1);
     return n;
 }
 
-struct name *names_find(struct names *names, const char *text, uint64_t hash)
+struct name *names_find_and_lock(struct names *names, const struct name_key *key,
+                                 try_lock_fn *try_lock, void *arg, bool *ret_locked)
 {
     lock_take(&names->lock);
-    struct name *n = look_up(names, text, hash);
+    struct name *n = look_up(names, key);
+    *ret_locked = n && try_lock(arg, n);
+    if (n && !*ret_locked)
+        name_pin(n);
     lock_drop(&names->lock);
     return n;
+}
+
+static bool never(void *arg, struct name *n)
+{
+    (void)arg;
+    (void)n;
+    return false;
+}
+
+struct name *names_find(struct names *names, const struct name_key *key)
+{
+    bool locked;
+
+    return names_find_and_lock(names, key, never, NULL, &locked);
 }
 
 /* Move everything to twice as many buckets; returns the old ones. */
@@ -76,8 +105,11 @@ struct name *names_add(struct names *names, struct name *n)
     lock_take(&names->lock);
     if (spare && (names->buckets == NULL || size > names->mask + 1))
         spare = rehash(names, spare, size);
-    struct name *there = names->buckets ? look_up(names, n->text, n->hash) : NULL;
-    if (there == NULL && names->buckets) {
+    struct name_key key = {n->text, n->length, n->hash};
+    struct name *there = look_up(names, &key);
+    if (there) {
+        name_pin(there);
+    } else if (names->buckets) {
         struct name **bucket = bucket_of(names, n->hash);
 
         n->pins = 1;
@@ -88,6 +120,11 @@ struct name *names_add(struct names *names, struct name *n)
     lock_drop(&names->lock);
     mem_free(spare);
     return there;
+}
+
+void name_pin(struct name *n)
+{
+    atomic_add(&n->pins, 1);
 }
 
 void name_unpin(struct name *n)

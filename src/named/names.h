@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* names - the named semaphores that this process knows in one store.
  *
- * A name is pinned while somebody uses it, and freed only when nobody does.  The table's
- * lock is never held while a name's is taken. */
+ * A name is freed only when nobody uses it: who does has its lock, or has pinned it.  While
+ * the table's lock is held, a name's lock is tried and never waited for. */
 #ifndef WEIR_NAMED_NAMES_H
 #define WEIR_NAMED_NAMES_H
 
@@ -30,6 +30,7 @@ struct name {
     uint32_t joiners;                    /* (n) calls that joined                */
     ledger ledger;                       /* (n) what it is all about             */
     struct call *first_call, *last_call; /* (n,a)                                */
+    uint32_t length;                     /* (c) of the text                      */
     char text[WEIR_NAME_MAX + 1];        /* (c)                                  */
 };
 
@@ -39,15 +40,31 @@ struct names {
     uint32_t mask, count;  /* (t)                            */
 };
 
-uint64_t name_hash(const char *text);
+/* A name to be looked for. */
+struct name_key {
+    const char *text;
+    uint32_t length;
+    uint64_t hash;
+};
+
+struct name_key name_key(const char *text);
+
+/* Make it the name of n, which is not in the table yet. */
+void name_set_key(struct name *n, const struct name_key *key);
 
 /* Pinned, or NULL. */
-struct name *names_find(struct names *names, const char *text, uint64_t hash);
+struct name *names_find(struct names *names, const struct name_key *key);
+
+/* The same; but if it could be locked at once, it is, and not pinned: *ret_locked. */
+typedef bool try_lock_fn(void *arg, struct name *n);
+struct name *names_find_and_lock(struct names *names, const struct name_key *key,
+                                 try_lock_fn *try_lock, void *arg, bool *ret_locked);
 
 /* Put a new one in, pinned; or, if another thread was first, pin and return that one.
  * NULL: no memory. */
 struct name *names_add(struct names *names, struct name *n);
 
+void name_pin(struct name *n); /* by one who has its lock */
 void name_unpin(struct name *n);
 
 /* Take out all names that nobody has pinned and `unwanted` says may go.  Returns them

@@ -97,12 +97,12 @@ static void mem_unmake(struct local *local, struct name *n)
 
 static int mem_make(struct local *local, const char *text, uint64_t limit, struct name **ret)
 {
+    (void)text;
     if (limit == 0)
         return WEIR_ENOTHELD;
     struct mem_name *made = mem_alloc(sizeof *made);
     if (made == NULL)
         return WEIR_ENOMEM;
-    strcpy(made->name.text, text);
     made->name.ledger.head = &made->head;
     made->name.ledger.ops = &mem_ledger_ops;
     made->head.limit = limit;
@@ -121,6 +121,12 @@ UNCHECKED static int mem_lock(struct local *local, struct name *n)
     (void)local;
     lock_take(&mem_name_of(n)->lock);
     return 0;
+}
+
+UNCHECKED static bool mem_try_lock(struct local *local, struct name *n)
+{
+    (void)local;
+    return lock_try(&mem_name_of(n)->lock);
 }
 
 UNCHECKED static void mem_unlock(struct local *local, struct name *n)
@@ -157,6 +163,7 @@ static const struct local_ops mem_local_ops = {
     .make = mem_make,
     .unmake = mem_unmake,
     .lock = mem_lock,
+    .try_lock = mem_try_lock,
     .unlock = mem_unlock,
     .forget = mem_forget,
     .wake = mem_wake,

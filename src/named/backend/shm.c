@@ -40,7 +40,8 @@ static int visit_file(struct shm *shm, const char *file, struct visit *visit)
 
     if (r < 0)
         return r == -ENOENT ? 0 : r;
-    struct name *known = names_find(&local->names, found->name.text, name_hash(found->name.text));
+    struct name_key key = name_key(found->name.text);
+    struct name *known = names_find(&local->names, &key);
     if (known && atomic_get(&known->ledger.head->gone)) {
         name_unpin(known); /* ours is of an older file */
         known = NULL;

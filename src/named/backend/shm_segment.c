@@ -37,7 +37,7 @@ static void file_of(const char *text, char file[40])
 
     for (const char *c = text; *c; c++)
         second = (second + (uint8_t)*c + 1) * UINT64_C(0xD6E8FEB86659FD93);
-    snprintf(file, 40, "n-%016llx%016llx", (unsigned long long)name_hash(text),
+    snprintf(file, 40, "n-%016llx%016llx", (unsigned long long)name_key(text).hash,
              (unsigned long long)second);
 }
 
@@ -215,26 +215,22 @@ static int shm_make(struct local *local, const char *text, uint64_t limit, struc
 
 static int lock_patiently(pthread_mutex_t *mutex)
 {
-    int64_t until_ns = clock_real_ns() + PATIENCE_NS;
-    struct timespec until = {until_ns / WEIR_S, until_ns % WEIR_S};
-
     for (int i = 0; i < LOCK_PAUSES; i++) {
         int r = pthread_mutex_trylock(mutex);
         if (r != EBUSY)
             return r;
         cpu_pause();
     }
+    int64_t until_ns = clock_real_ns() + PATIENCE_NS;
+    struct timespec until = {until_ns / WEIR_S, until_ns % WEIR_S};
     return pthread_mutex_clocklock(mutex, CLOCK_MONOTONIC, &until);
 }
 
-UNCHECKED static int shm_lock(struct local *local, struct name *n)
+/* What the thread library said to an attempt to take the lock. */
+static int locked(struct shm *shm, struct name *n, int r)
 {
-    struct shm *shm = shm_of(local);
     struct shm_segment *segment = shm_name_of(n)->segment;
-    int r = pthread_mutex_trylock(&segment->lock);
 
-    if (r == EBUSY)
-        r = lock_patiently(&segment->lock);
     if (r == EOWNERDEAD) {
         ledger_repair(&n->ledger);
         r = pthread_mutex_consistent(&segment->lock);
@@ -248,6 +244,18 @@ UNCHECKED static int shm_lock(struct local *local, struct name *n)
     segment->inside = shm->client.pid;
     shm_client_rearm(&shm->client);
     return 0;
+}
+
+UNCHECKED static int shm_lock(struct local *local, struct name *n)
+{
+    return locked(shm_of(local), n, lock_patiently(&shm_name_of(n)->segment->lock));
+}
+
+UNCHECKED static bool shm_try_lock(struct local *local, struct name *n)
+{
+    int r = pthread_mutex_trylock(&shm_name_of(n)->segment->lock);
+
+    return r != EBUSY && locked(shm_of(local), n, r) == 0;
 }
 
 UNCHECKED static void shm_unlock(struct local *local, struct name *n)
@@ -279,6 +287,7 @@ const struct local_ops shm_local_ops = {
     .make = shm_make,
     .unmake = shm_unmake,
     .lock = shm_lock,
+    .try_lock = shm_try_lock,
     .unlock = shm_unlock,
     .forget = shm_forget,
     .sleep = shm_sleep,
