@@ -9,6 +9,7 @@
 
 #include <weir/store.h>
 
+#include "named/key.h"
 #include "named/ledger.h"
 
 /* What a successful acquire gave. */
@@ -29,18 +30,18 @@ struct backend {
 
 /* Names, ids and numbers have been checked. */
 struct backend_ops {
-    int (*acquire)(struct backend *b, const char *name, struct ask *ask,
+    int (*acquire)(struct backend *b, const struct name_key *key, struct ask *ask,
                    struct weir_deadline deadline, struct grant *ret);
-    int (*renew)(struct backend *b, const char *name, const uint8_t id[ID_BYTES], int64_t ttl_ns,
-                 int64_t *ret_expires_at_ns);
+    int (*renew)(struct backend *b, const struct name_key *key, const uint8_t id[ID_BYTES],
+                 int64_t ttl_ns, int64_t *ret_expires_at_ns);
     /* *ret: what was released, for the observer. */
-    int (*release)(struct backend *b, const char *name, const uint8_t id[ID_BYTES],
+    int (*release)(struct backend *b, const struct name_key *key, const uint8_t id[ID_BYTES],
                    struct item *ret);
-    int (*evict)(struct backend *b, const char *name, const uint8_t id[ID_BYTES]);
-    int (*resize)(struct backend *b, const char *name, uint64_t limit);
+    int (*evict)(struct backend *b, const struct name_key *key, const uint8_t id[ID_BYTES]);
+    int (*resize)(struct backend *b, const struct name_key *key, uint64_t limit);
     int (*visit)(struct backend *b, int (*each)(const struct weir_name_stats *, void *), void *arg);
     /* Is it held?  0, and the bell will be rung when it changes; or WEIR_ENOTHELD. */
-    int (*watch)(struct backend *b, const char *name, const uint8_t id[ID_BYTES]);
+    int (*watch)(struct backend *b, const struct name_key *key, const uint8_t id[ID_BYTES]);
 
     /* For the keeper's thread: do what is due, and say when to come back (INT64_MAX: not by
      * itself); and sleep until then, or until the bell has changed from `seen`. */

@@ -35,10 +35,6 @@ static int check_flags(const struct weir_lease_request *request)
 
 static int check_request(const struct weir_lease_request *request)
 {
-    int r = check_name(request->name);
-
-    if (r < 0)
-        return r;
     if (request->limit > WEIR_LIMIT_MAX || request->weight > WEIR_LIMIT_MAX)
         return why(WEIR_EINVAL, "a limit or weight is at most 2^53");
     if (request->limit && request->weight > request->limit)
@@ -113,10 +109,13 @@ int weir_lease_acquire(struct weir_store *store, const struct weir_lease_request
 {
     struct backend *b = store->backend;
     struct tended *tended;
+    struct name_key key;
     struct grant grant;
     struct ask ask;
     int r = store_enter(store);
 
+    if (r == 0)
+        r = name_key(request->name, &key);
     if (r == 0)
         r = make_ask(request, &ask);
     if (r == 0)
@@ -124,7 +123,7 @@ int weir_lease_acquire(struct weir_store *store, const struct weir_lease_request
     if (r < 0)
         return r;
 
-    r = b->ops->acquire(b, request->name, &ask, deadline, &grant);
+    r = b->ops->acquire(b, &key, &ask, deadline, &grant);
     if (tended && (r < 0 || grant.joined))
         tended_discard(store, tended);
     if (r == WEIR_EMISMATCH && request->ret_limit)
@@ -157,12 +156,13 @@ int weir_lease_renew(struct weir_store *store, const char *name, struct weir_lea
                      int64_t ttl_ns)
 {
     struct backend *b = store->backend;
+    struct name_key key;
     uint8_t id[ID_BYTES];
     int64_t expires_at_ns;
     int r = store_enter(store);
 
     if (r == 0)
-        r = check_name(name);
+        r = name_key(name, &key);
     if (r == 0)
         r = check_id(lease->id, id);
     if (r == 0 && (ttl_ns < 0 || ttl_ns > INT64_MAX / 4))
@@ -170,7 +170,7 @@ int weir_lease_renew(struct weir_store *store, const char *name, struct weir_lea
     if (r == 0 && ttl_ns && b->needs_keeper)
         r = keeper_start(&store->keeper);
     if (r == 0)
-        r = b->ops->renew(b, name, id, ttl_ns, &expires_at_ns);
+        r = b->ops->renew(b, &key, id, ttl_ns, &expires_at_ns);
     if (r < 0)
         return r;
     lease->expires_at_ns = expires_at_ns;
@@ -181,18 +181,19 @@ int weir_lease_renew(struct weir_store *store, const char *name, struct weir_lea
 int weir_lease_release(struct weir_store *store, const char *name, const char *id_text)
 {
     struct backend *b = store->backend;
+    struct name_key key;
     struct item released;
     uint8_t id[ID_BYTES];
     int r = store_enter(store);
 
     if (r == 0)
-        r = check_name(name);
+        r = name_key(name, &key);
     if (r == 0)
         r = check_id(id_text, id);
     if (r < 0)
         return r;
     tended_end(store, id);
-    r = b->ops->release(b, name, id, &released);
+    r = b->ops->release(b, &key, id, &released);
     if (r == 0 && observed())
         observe_item(name, &released, "");
     return r;
@@ -201,10 +202,12 @@ int weir_lease_release(struct weir_store *store, const char *name, const char *i
 void lease_abandon(struct weir_store *store, const char *name, const uint8_t id[ID_BYTES])
 {
     struct backend *b = store->backend;
+    struct name_key key;
     struct item released;
 
     tended_end(store, id);
-    if (store_enter(store) < 0 || b->ops->release(b, name, id, &released) < 0)
+    if (store_enter(store) < 0 || name_key(name, &key) < 0 ||
+        b->ops->release(b, &key, id, &released) < 0)
         return;
     released.what = WEIR_NOTICE_ABANDONED;
     observe_item(name, &released, weir_task_name());
@@ -212,9 +215,10 @@ void lease_abandon(struct weir_store *store, const char *name, const uint8_t id[
 
 int weir_lease_lost_fd(struct weir_store *store, const char *name, const struct weir_lease *lease)
 {
+    struct name_key key;
     int r = store_enter(store);
 
     if (r == 0)
-        r = check_name(name);
-    return r < 0 ? r : tended_lost_fd(store, name, lease);
+        r = name_key(name, &key);
+    return r < 0 ? r : tended_lost_fd(store, &key, lease);
 }

@@ -100,7 +100,7 @@ static int add_name(struct local *local, const struct name_key *key, uint64_t li
 
     if (atomic_peek(&local->names.count) >= atomic_peek(&local->crowd))
         local_forget(local);
-    int r = local->ops->make(local, key->text, limit, &made);
+    int r = local->ops->make(local, key, limit, &made);
     if (r < 0)
         return r;
     name_set_key(made, key);
@@ -127,14 +127,12 @@ static int lock_pinned(struct local *local, struct name *n)
 }
 
 /* The name, locked.  `limit` as for make. */
-static int enter(struct local *local, const char *text, uint64_t limit, struct name **ret)
+static int enter(struct local *local, const struct name_key *key, uint64_t limit, struct name **ret)
 {
-    struct name_key key = name_key(text);
-
     for (;;) {
         bool locked;
-        struct name *n = names_find_and_lock(&local->names, &key, try_lock, local, &locked);
-        int r = n ? 0 : add_name(local, &key, limit, &n);
+        struct name *n = names_find_and_lock(&local->names, key, try_lock, local, &locked);
+        int r = n ? 0 : add_name(local, key, limit, &n);
 
         if (r == 0 && !locked)
             r = lock_pinned(local, n);
@@ -369,7 +367,7 @@ static int ask_in(struct local *local, struct name *n, struct ask *ask,
     return r;
 }
 
-int local_acquire(struct backend *b, const char *text, struct ask *ask,
+int local_acquire(struct backend *b, const struct name_key *key, struct ask *ask,
                   struct weir_deadline deadline, struct grant *ret)
 {
     struct local *local = (struct local *)b;
@@ -379,7 +377,7 @@ int local_acquire(struct backend *b, const char *text, struct ask *ask,
     if (local->ops->sleep && parker_current != NULL)
         ask->flags |= ENTRY_CALL;
     do {
-        r = enter(local, text, ask->limit ? ask->limit : 1, &n);
+        r = enter(local, key, ask->limit ? ask->limit : 1, &n);
         if (r < 0)
             return r;
         r = ask_in(local, n, ask, deadline, ret);
@@ -391,13 +389,13 @@ int local_acquire(struct backend *b, const char *text, struct ask *ask,
 
 /* ---- the other verbs ------------------------------------------------------------------------- */
 
-int local_renew(struct backend *b, const char *text, const uint8_t id[ID_BYTES], int64_t ttl_ns,
-                int64_t *ret_expires_at_ns)
+int local_renew(struct backend *b, const struct name_key *key, const uint8_t id[ID_BYTES],
+                int64_t ttl_ns, int64_t *ret_expires_at_ns)
 {
     struct local *local = (struct local *)b;
     struct news news;
     struct name *n;
-    int r = enter(local, text, 0, &n);
+    int r = enter(local, key, 0, &n);
 
     news_clear(&news);
     if (r < 0)
@@ -413,12 +411,13 @@ int local_renew(struct backend *b, const char *text, const uint8_t id[ID_BYTES],
     return r;
 }
 
-int local_release(struct backend *b, const char *text, const uint8_t id[ID_BYTES], struct item *ret)
+int local_release(struct backend *b, const struct name_key *key, const uint8_t id[ID_BYTES],
+                  struct item *ret)
 {
     struct local *local = (struct local *)b;
     struct news news;
     struct name *n;
-    int r = enter(local, text, 0, &n);
+    int r = enter(local, key, 0, &n);
 
     news_clear(&news);
     if (r < 0)
@@ -430,12 +429,12 @@ int local_release(struct backend *b, const char *text, const uint8_t id[ID_BYTES
     return r;
 }
 
-int local_evict(struct backend *b, const char *text, const uint8_t id[ID_BYTES])
+int local_evict(struct backend *b, const struct name_key *key, const uint8_t id[ID_BYTES])
 {
     struct local *local = (struct local *)b;
     struct news news;
     struct name *n;
-    int r = enter(local, text, 0, &n);
+    int r = enter(local, key, 0, &n);
 
     news_clear(&news);
     if (r < 0)
@@ -445,12 +444,12 @@ int local_evict(struct backend *b, const char *text, const uint8_t id[ID_BYTES])
     return r;
 }
 
-int local_resize(struct backend *b, const char *text, uint64_t limit)
+int local_resize(struct backend *b, const struct name_key *key, uint64_t limit)
 {
     struct local *local = (struct local *)b;
     struct news news;
     struct name *n;
-    int r = enter(local, text, limit, &n);
+    int r = enter(local, key, limit, &n);
 
     news_clear(&news);
     if (r < 0)
@@ -462,11 +461,11 @@ int local_resize(struct backend *b, const char *text, uint64_t limit)
     return 0;
 }
 
-int local_watch(struct backend *b, const char *text, const uint8_t id[ID_BYTES])
+int local_watch(struct backend *b, const struct name_key *key, const uint8_t id[ID_BYTES])
 {
     struct local *local = (struct local *)b;
     struct name *n;
-    int r = enter(local, text, 0, &n);
+    int r = enter(local, key, 0, &n);
 
     if (r < 0)
         return r;

@@ -15,7 +15,7 @@ struct local;
 struct local_ops {
     /* Make what there is to know of a name.  `limit` is for a new ledger; 0: make none, and
      * say WEIR_ENOTHELD if there is none. */
-    int (*make)(struct local *local, const char *text, uint64_t limit, struct name **ret);
+    int (*make)(struct local *local, const struct name_key *key, uint64_t limit, struct name **ret);
     void (*unmake)(struct local *local, struct name *n);
 
     /* 0, or WEIR_EBUSY: somebody in there does not come out. */
@@ -48,15 +48,15 @@ void local_init(struct local *local, const struct local_ops *ops,
                 const struct weir_store_options *options);
 
 /* backend_ops, all of them */
-int local_acquire(struct backend *b, const char *text, struct ask *ask,
+int local_acquire(struct backend *b, const struct name_key *key, struct ask *ask,
                   struct weir_deadline deadline, struct grant *ret);
-int local_renew(struct backend *b, const char *text, const uint8_t id[ID_BYTES], int64_t ttl_ns,
-                int64_t *ret_expires_at_ns);
-int local_release(struct backend *b, const char *text, const uint8_t id[ID_BYTES],
+int local_renew(struct backend *b, const struct name_key *key, const uint8_t id[ID_BYTES],
+                int64_t ttl_ns, int64_t *ret_expires_at_ns);
+int local_release(struct backend *b, const struct name_key *key, const uint8_t id[ID_BYTES],
                   struct item *ret);
-int local_evict(struct backend *b, const char *text, const uint8_t id[ID_BYTES]);
-int local_resize(struct backend *b, const char *text, uint64_t limit);
-int local_watch(struct backend *b, const char *text, const uint8_t id[ID_BYTES]);
+int local_evict(struct backend *b, const struct name_key *key, const uint8_t id[ID_BYTES]);
+int local_resize(struct backend *b, const struct name_key *key, uint64_t limit);
+int local_watch(struct backend *b, const struct name_key *key, const uint8_t id[ID_BYTES]);
 
 /* ---- for the stores themselves ---------------------------------------------------------- */
 

@@ -8,26 +8,11 @@
 
 enum { FIRST_BUCKETS = 16 };
 
-/* FNV-1a, finished with a multiplication that spreads it over the upper bits. */
-struct name_key name_key(const char *text)
-{
-    uint64_t hash = UINT64_C(0xCBF29CE484222325);
-    const char *c = text;
-
-    for (; *c; c++)
-        hash = (hash ^ (uint8_t)*c) * UINT64_C(0x100000001B3);
-    return (struct name_key){
-        .text = text,
-        .length = (uint32_t)(c - text),
-        .hash = (hash ^ hash >> 32) * UINT64_C(0x9E3779B97F4A7C15),
-    };
-}
-
 void name_set_key(struct name *n, const struct name_key *key)
 {
     n->hash = key->hash;
     n->length = key->length;
-    memcpy(n->text, key->text, key->length + 1);
+    memmove(n->text, key->text, key->length + 1); /* which may be that very text */
 }
 
 static struct name **bucket_of(const struct names *names, uint64_t hash)
@@ -178,8 +163,17 @@ int64_t names_pin_all(struct names *names, struct name ***ret)
     return count;
 }
 
-void names_close(struct names *names)
+struct name *names_close(struct names *names)
 {
+    struct name *all = NULL, *n;
+
+    for (uint32_t i = 0; names->buckets && i <= names->mask; i++) {
+        while ((n = names->buckets[i])) {
+            names->buckets[i] = n->next;
+            n->next = all;
+            all = n;
+        }
+    }
     mem_free(names->buckets);
-    names->buckets = NULL;
+    return all;
 }

@@ -9,6 +9,7 @@
 #include <weir/event.h>
 
 #include "base/lock.h"
+#include "named/key.h"
 #include "named/ledger.h"
 
 /* A call of this process that waits for an entry and cannot sleep on its word: on the stack
@@ -40,15 +41,6 @@ struct names {
     uint32_t mask, count;  /* (t)                            */
 };
 
-/* A name to be looked for. */
-struct name_key {
-    const char *text;
-    uint32_t length;
-    uint64_t hash;
-};
-
-struct name_key name_key(const char *text);
-
 /* Make it the name of n, which is not in the table yet. */
 void name_set_key(struct name *n, const struct name_key *key);
 
@@ -75,6 +67,7 @@ struct name *names_remove(struct names *names, bool (*unwanted)(const struct nam
 /* All of them, pinned, in memory to be freed.  Returns how many, or WEIR_ENOMEM. */
 int64_t names_pin_all(struct names *names, struct name ***ret);
 
-void names_close(struct names *names);
+/* Take out all, whoever uses them, and free the table. */
+struct name *names_close(struct names *names);
 
 #endif

@@ -10,15 +10,6 @@
 
 /* ---- checks ------------------------------------------------------------------------ */
 
-int check_name(const char *name)
-{
-    size_t length = strnlen(name, WEIR_NAME_MAX + 1);
-
-    if (length == 0 || length > WEIR_NAME_MAX)
-        return why(WEIR_EINVAL, "a name has 1 to %d bytes", WEIR_NAME_MAX);
-    return 0;
-}
-
 int store_enter(const struct weir_store *store)
 {
     why_clear();
@@ -72,7 +63,7 @@ void weir_store_close(struct weir_store *store)
     bool forked = store_enter(store) < 0;
     if (!forked)
         keeper_stop(&store->keeper); /* in a forked child there is no such thread */
-    tended_close(store);
+    tended_close(store, forked);
     store->backend->ops->close(store->backend, forked);
     mem_free(store);
 }
@@ -106,24 +97,26 @@ int weir_store_visit(struct weir_store *store,
 int weir_store_resize(struct weir_store *store, const char *name, uint64_t limit)
 {
     struct backend *b = store->backend;
+    struct name_key key;
     int r = store_enter(store);
 
     if (r == 0)
-        r = check_name(name);
+        r = name_key(name, &key);
     if (r == 0 && (limit == 0 || limit > WEIR_LIMIT_MAX))
         r = why(WEIR_EINVAL, "a limit is 1 to 2^53");
-    return r < 0 ? r : b->ops->resize(b, name, limit);
+    return r < 0 ? r : b->ops->resize(b, &key, limit);
 }
 
 int weir_store_evict(struct weir_store *store, const char *name, const char *id_text)
 {
     struct backend *b = store->backend;
+    struct name_key key;
     uint8_t id[ID_BYTES];
     int r = store_enter(store);
 
     if (r == 0)
-        r = check_name(name);
+        r = name_key(name, &key);
     if (r == 0 && !id_parse(id_text, id))
         r = why(WEIR_EINVAL, "a lease's id is %d hexadecimal digits", WEIR_ID_LENGTH);
-    return r < 0 ? r : b->ops->evict(b, name, id);
+    return r < 0 ? r : b->ops->evict(b, &key, id);
 }

@@ -17,9 +17,6 @@ struct weir_store {
     uint32_t forks; /* how often the process had been forked when it was opened */
 };
 
-/* 0, or why this name cannot be. */
-int check_name(const char *name);
-
 /* 0, or WEIR_ECONTEXT after a fork.  The sentence of the last failure is forgotten. */
 int store_enter(const struct weir_store *store);
 

@@ -314,22 +314,34 @@ UNCHECKED static void lose(struct weir_store *store, struct tended *t)
 
 /* ---- the keeper's work ------------------------------------------------------------------------ */
 
+/* What a lease is called: it may be released and freed while the store is asked about it. */
+struct called {
+    struct name_key key;
+    uint8_t id[ID_BYTES];
+    char name[WEIR_NAME_MAX + 1];
+};
+
+static void copy_call(const struct tended *t, struct called *copy)
+{
+    memcpy(copy->id, t->id, ID_BYTES);
+    strcpy(copy->name, t->name);
+    name_key(copy->name, &copy->key); /* which was good once */
+}
+
 /* Called under the lock, as lose().  A store that cannot be asked now is asked again soon. */
 UNCHECKED static void renew(struct weir_store *store, struct tended *t, int64_t now_ns)
 {
     struct tended_leases *all = &store->tended;
     struct backend *b = store->backend;
     int64_t expires_at_ns = 0, ttl_ns = t->ttl_ns;
-    uint8_t id[ID_BYTES];
-    char name[WEIR_NAME_MAX + 1];
+    struct called copy;
 
-    memcpy(id, t->id, ID_BYTES);
-    strcpy(name, t->name);
+    copy_call(t, &copy);
     lock_drop(&all->lock);
-    int r = b->ops->renew(b, name, id, ttl_ns, &expires_at_ns);
+    int r = b->ops->renew(b, &copy.key, copy.id, ttl_ns, &expires_at_ns);
     lock_take(&all->lock);
 
-    t = find(all, id); /* it may have been released meanwhile */
+    t = find(all, copy.id); /* it may have been released meanwhile */
     if (t == NULL || t->lost)
         return;
     if (r == WEIR_ENOTHELD || (r < 0 && now_ns >= t->lease.expires_at_ns)) {
@@ -357,16 +369,14 @@ UNCHECKED static void check(struct weir_store *store, struct tended *t)
 {
     struct tended_leases *all = &store->tended;
     struct backend *b = store->backend;
-    uint8_t id[ID_BYTES];
-    char name[WEIR_NAME_MAX + 1];
+    struct called copy;
 
     t->checked = all->round;
-    memcpy(id, t->id, ID_BYTES);
-    strcpy(name, t->name);
+    copy_call(t, &copy);
     lock_drop(&all->lock);
-    bool gone = b->ops->watch(b, name, id) == WEIR_ENOTHELD;
+    bool gone = b->ops->watch(b, &copy.key, copy.id) == WEIR_ENOTHELD;
     lock_take(&all->lock);
-    t = gone ? find(all, id) : NULL;
+    t = gone ? find(all, copy.id) : NULL;
     if (t && !t->lost)
         lose(store, t);
 }
@@ -407,19 +417,18 @@ UNCHECKED int64_t tended_work(struct weir_store *store, int64_t now_ns, bool run
 /* ---- the descriptor ---------------------------------------------------------------------------- */
 
 /* Look after a lease that nobody has looked after so far. */
-static int adopt(struct weir_store *store, const char *name, const struct weir_lease *lease,
-                 const uint8_t id[ID_BYTES])
+static int adopt(struct weir_store *store, const struct name_key *key,
+                 const struct weir_lease *lease, const uint8_t id[ID_BYTES])
 {
-    struct weir_lease_request plain = {.name = name};
     struct backend *b = store->backend;
-    struct tended *t = tended_new(name);
+    struct tended *t = tended_new(key->text);
     int r = t ? claim_place(&store->tended) : WEIR_ENOMEM;
 
     if (r < 0) {
         mem_free(t);
         return r;
     }
-    r = b->ops->watch(b, plain.name, id);
+    r = b->ops->watch(b, key, id);
     if (r < 0) {
         tended_discard(store, t);
         return r;
@@ -443,7 +452,8 @@ static int give_fd(struct weir_store *store, struct tended *t)
     return t->fd;
 }
 
-int tended_lost_fd(struct weir_store *store, const char *name, const struct weir_lease *lease)
+int tended_lost_fd(struct weir_store *store, const struct name_key *key,
+                   const struct weir_lease *lease)
 {
     struct tended_leases *all = &store->tended;
     struct backend *b = store->backend;
@@ -461,17 +471,17 @@ int tended_lost_fd(struct weir_store *store, const char *name, const struct weir
         lock_drop(&all->lock);
         if (t)
             break;
-        r = adopt(store, name, lease, id);
+        r = adopt(store, key, lease, id);
         if (r < 0)
             return r;
     }
-    if (r >= 0 && b->ops->watch(b, name, id) == WEIR_ENOTHELD)
+    if (r >= 0 && b->ops->watch(b, key, id) == WEIR_ENOTHELD)
         keeper_ring(&store->keeper); /* it was taken away before we watched */
     keeper_expect(&store->keeper, timer_next_ns(&all->timers));
     return r;
 }
 
-void tended_close(struct weir_store *store)
+void tended_close(struct weir_store *store, bool forked)
 {
     struct tended_leases *all = &store->tended;
 
@@ -480,7 +490,8 @@ void tended_close(struct weir_store *store)
 
         while ((t = all->buckets[i])) {
             all->buckets[i] = t->next;
-            owner_remove(&t->owned);
+            if (!forked) /* whose locks may be held by nobody */
+                owner_remove(&t->owned);
             tended_free(t);
         }
     }

@@ -23,6 +23,7 @@
 
 #include "base/id.h"
 #include "base/lock.h"
+#include "named/key.h"
 #include "task/timer.h"
 
 struct tended;
@@ -55,13 +56,14 @@ void tended_end(struct weir_store *store, const uint8_t id[ID_BYTES]);
 void tended_renewed(struct weir_store *store, const struct weir_lease *lease, int64_t ttl_ns);
 
 /* As weir_lease_lost_fd. */
-int tended_lost_fd(struct weir_store *store, const char *name, const struct weir_lease *lease);
+int tended_lost_fd(struct weir_store *store, const struct name_key *key,
+                   const struct weir_lease *lease);
 
 /* The keeper's work; `rung`: somebody's lease may have been taken away.  Returns when there
  * is more to do. */
 int64_t tended_work(struct weir_store *store, int64_t now_ns, bool rung);
 
 /* Forget all. */
-void tended_close(struct weir_store *store);
+void tended_close(struct weir_store *store, bool forked);
 
 #endif

@@ -95,9 +95,10 @@ static void mem_unmake(struct local *local, struct name *n)
     mem_free(mem_name_of(n));
 }
 
-static int mem_make(struct local *local, const char *text, uint64_t limit, struct name **ret)
+static int mem_make(struct local *local, const struct name_key *key, uint64_t limit,
+                    struct name **ret)
 {
-    (void)text;
+    (void)key;
     if (limit == 0)
         return WEIR_ENOTHELD;
     struct mem_name *made = mem_alloc(sizeof *made);
@@ -219,25 +220,16 @@ static void mem_rest(struct backend *b, uint32_t seen, int64_t until_ns)
     futex_wait_shared(&bell, 1, until_ns);
 }
 
-static bool any(const struct name *n, void *arg)
-{
-    (void)n;
-    (void)arg;
-    return true;
-}
-
 static void mem_close(struct backend *b, bool forked)
 {
     struct mem *mem = mem_of_backend(b);
-    struct name *n, *all;
+    struct name *n, *all = names_close(&mem->local.names);
 
     (void)forked;
-    all = names_remove(&mem->local.names, any, NULL);
     while ((n = all)) {
         all = n->next;
         mem_unmake(&mem->local, n);
     }
-    names_close(&mem->local.names);
     mem_free(mem);
 }
 

@@ -18,7 +18,7 @@ static struct shm *shm_of_backend(struct backend *b)
 
 /* ---- verbs -------------------------------------------------------------------------- */
 
-static int shm_acquire(struct backend *b, const char *text, struct ask *ask,
+static int shm_acquire(struct backend *b, const struct name_key *key, struct ask *ask,
                        struct weir_deadline deadline, struct grant *ret)
 {
     const struct shm_client *client = &shm_of_backend(b)->client;
@@ -26,7 +26,7 @@ static int shm_acquire(struct backend *b, const char *text, struct ask *ask,
     ask->client = client->index;
     ask->life = client->life;
     ask->pid = client->pid;
-    return local_acquire(b, text, ask, deadline, ret);
+    return local_acquire(b, key, ask, deadline, ret);
 }
 
 /* ---- visiting ------------------------------------------------------------------------ */
@@ -40,7 +40,12 @@ static int visit_file(struct shm *shm, const char *file, struct visit *visit)
 
     if (r < 0)
         return r == -ENOENT ? 0 : r;
-    struct name_key key = name_key(found->name.text);
+    struct name_key key;
+    if (name_key(found->name.text, &key) < 0) {
+        shm_unmake(local, &found->name);
+        return WEIR_EPROTO;
+    }
+    name_set_key(&found->name, &key);
     struct name *known = names_find(&local->names, &key);
     if (known && atomic_get(&known->ledger.head->gone)) {
         name_unpin(known); /* ours is of an older file */
@@ -86,13 +91,6 @@ static uint32_t *bell(struct backend *b)
     return shm_bell(&shm_of_backend(b)->client);
 }
 
-static bool any(const struct name *n, void *arg)
-{
-    (void)n;
-    (void)arg;
-    return true;
-}
-
 static void give_back(struct shm *shm, struct name *n)
 {
     struct local *local = &shm->local;
@@ -108,7 +106,7 @@ static void give_back(struct shm *shm, struct name *n)
 static void shm_close(struct backend *b, bool forked)
 {
     struct shm *shm = shm_of_backend(b);
-    struct name *n, *all = names_remove(&shm->local.names, any, NULL);
+    struct name *n, *all = names_close(&shm->local.names);
 
     while ((n = all)) {
         all = n->next;
@@ -116,7 +114,6 @@ static void shm_close(struct backend *b, bool forked)
             give_back(shm, n);
         shm_unmake(&shm->local, n);
     }
-    names_close(&shm->local.names);
     shm_client_leave(&shm->client, forked);
     mem_free(shm);
 }

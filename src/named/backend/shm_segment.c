@@ -31,14 +31,13 @@ static size_t bytes_for(uint32_t entries)
 
 /* A name may be anything, a file's name may not: 128 bits of hash; the file itself says what
  * name it is for. */
-static void file_of(const char *text, char file[40])
+static void file_of(const char *text, uint64_t hash, char file[40])
 {
     uint64_t second = 0;
 
     for (const char *c = text; *c; c++)
         second = (second + (uint8_t)*c + 1) * UINT64_C(0xD6E8FEB86659FD93);
-    snprintf(file, 40, "n-%016llx%016llx", (unsigned long long)name_key(text).hash,
-             (unsigned long long)second);
+    snprintf(file, 40, "n-%016llx%016llx", (unsigned long long)hash, (unsigned long long)second);
 }
 
 /* What a new segment starts with. */
@@ -111,7 +110,7 @@ static int segment_grow(ledger *l)
     if (capacity > SHM_MAX_ENTRIES)
         return why(WEIR_ENOSPC, "%d hold or wait for \"%.100s\": no more can", SHM_MAX_ENTRIES - 1,
                    n->name.text);
-    file_of(n->name.text, file);
+    file_of(n->name.text, n->name.hash, file);
     int fd = openat(shm_client_directory(&n->shm->client), file, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return why(-errno, "the file of \"%.100s\" is not there any more", n->name.text);
@@ -187,23 +186,24 @@ static uint64_t first_token(const struct shm *shm)
     return token > floor ? token : floor;
 }
 
-static int shm_make(struct local *local, const char *text, uint64_t limit, struct name **ret)
+static int shm_make(struct local *local, const struct name_key *key, uint64_t limit,
+                    struct name **ret)
 {
     struct shm *shm = shm_of(local);
-    struct birth birth = {text, limit, limit ? first_token(shm) : 0};
+    struct birth birth = {key->text, limit, limit ? first_token(shm) : 0};
     struct shm_segment *segment;
     struct shm_name *n;
     ino_t inode;
     char file[40];
 
-    file_of(text, file);
+    file_of(key->text, key->hash, file);
     int r = open_segment(shm, file, limit ? &birth : NULL, &segment, &inode);
     if (r < 0)
         return r == -ENOENT ? WEIR_ENOTHELD : r;
     r = name_new(shm, segment, inode, &n);
     if (r < 0)
         return r;
-    if (strcmp(n->name.text, text) != 0) {
+    if (strcmp(n->name.text, key->text) != 0) {
         shm_unmake(local, &n->name);
         return why(WEIR_EPROTO, "%s in the store's directory is for another name", file);
     }
@@ -277,7 +277,7 @@ static void shm_forget(struct local *local, struct name *n)
     shm_raise_token_floor(&shm_of(local)->client, head->last_token);
     atomic_put(&head->gone, 1);
     TESTPOINT("shm: gone, and still in the directory");
-    file_of(n->text, file);
+    file_of(n->text, n->hash, file);
     if (fstatat(directory, file, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
         st.st_ino == shm_name_of(n)->inode)
         unlinkat(directory, file, 0);
