@@ -42,7 +42,7 @@ WEIR_API void weir_visit_tasks(struct weir_runtime *runtime,
                                void (*each)(const struct weir_task_info *info, void *arg),
                                void *arg) WEIR_NONNULL(1, 2);
 
-/* One line a task, written to a descriptor. */
+/* One line a task, written to a descriptor.  Raises no SIGPIPE. */
 WEIR_API void weir_dump_tasks(struct weir_runtime *runtime, int fd) WEIR_NONNULL(1);
 
 WEIR_END

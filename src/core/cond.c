@@ -4,6 +4,7 @@
  * deadline nor cancel can end the wait before it owns the mutex. */
 #include <weir/cond.h>
 
+#include "base/testpoint.h"
 #include "core/mutex.h"
 #include "core/waitq.h"
 
@@ -49,6 +50,7 @@ void weir_cond_signal(struct weir_cond *cond, uint32_t n)
     for (; n > 0 && (w = waitq_first(&cond->queue_)); n--)
         waitq_grant(&cond->queue_, w, &signalled);
     waitq_unlock(&cond->queue_, 0);
+    TESTPOINT("cond: about to admit");
     mutex_admit(&signalled);
 }
 
@@ -61,5 +63,6 @@ void weir_cond_broadcast(struct weir_cond *cond)
     waitq_lock(&cond->queue_);
     waitq_detach(&cond->queue_, &signalled);
     waitq_unlock(&cond->queue_, 0);
+    TESTPOINT("cond: about to admit");
     mutex_admit(&signalled);
 }

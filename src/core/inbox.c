@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/container.h"
 #include "base/cpu.h"
+#include "base/testpoint.h"
 #include "core/op.h"
 
 /* Locking key: (a) atomic  (c) constant */
@@ -34,8 +35,10 @@ static bool push_first(struct weir_inbox *inbox, waiter *w)
     w->next = NULL;
     atomic_add(&inbox->signalling, 1);
     bool pushed = atomic_cas(&inbox->newest, &empty, w);
-    if (pushed)
+    if (pushed) {
+        TESTPOINT("inbox: pushed, not signalled");
         signal_fd(inbox->fd);
+    }
     atomic_add(&inbox->signalling, (uint32_t)-1); /* our last access to the inbox */
     return pushed;
 }

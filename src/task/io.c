@@ -91,12 +91,27 @@ int weir_fd_wait(int fd, unsigned events, struct weir_deadline deadline)
 
 /* ---- sockets ---------------------------------------------------------------- */
 
-/* Returns 1 or 0, or an error. */
-static int is_nonblocking(int fd)
+/* For one call that must not block; and back, before anyone else can look. */
+static void unblock(int fd, int flags)
 {
-    int flags = fcntl(fd, F_GETFL);
+    if (!(flags & O_NONBLOCK))
+        fcntl(fd, F_SETFL, flags | O_NONBLOCK);
+}
 
-    return flags < 0 ? -errno : (flags & O_NONBLOCK) != 0;
+static void block_again(int fd, int flags)
+{
+    if (!(flags & O_NONBLOCK))
+        fcntl(fd, F_SETFL, flags);
+}
+
+/* Does it listen?  1 or 0, or an error.  Kinds of sockets that weir does not know may say 0
+ * although they do. */
+static int is_listening(int fd)
+{
+    int listens = 0;
+    socklen_t length = sizeof listens;
+
+    return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &length) < 0 ? -errno : listens;
 }
 
 /* WEIR_EAGAIN: there is none, or none any more. */
@@ -109,15 +124,33 @@ static int try_accept(int fd, struct sockaddr *ret_address, socklen_t *length)
     return accepted < 0 ? -errno : accepted;
 }
 
+/* Before it is waited for, since what cannot accept would never be ready.  A listener that
+ * blocks is not tried: others may use it, too, and must not find it non-blocking. */
+static int accept_at_once(int fd, struct sockaddr *ret_address, socklen_t *length)
+{
+    int flags = fcntl(fd, F_GETFL);
+
+    if (flags < 0)
+        return -errno;
+    if (!(flags & O_NONBLOCK)) {
+        int listens = is_listening(fd);
+
+        if (listens != 0)
+            return listens < 0 ? listens : WEIR_EAGAIN;
+    }
+    unblock(fd, flags);
+    int r = try_accept(fd, ret_address, length);
+    block_again(fd, flags);
+    return r;
+}
+
 int weir_accept(int fd, struct sockaddr *ret_address, socklen_t *length,
                 struct weir_deadline deadline)
 {
     int r = io_begin();
 
     if (r == 0)
-        r = is_nonblocking(fd);
-    if (r >= 0)
-        r = r ? try_accept(fd, ret_address, length) : WEIR_EAGAIN;
+        r = accept_at_once(fd, ret_address, length);
     while (r == WEIR_EAGAIN) {
         r = weir_fd_wait(fd, WEIR_READABLE, deadline);
         if (r > 0)
@@ -135,11 +168,9 @@ static int begin_connect(int fd, const struct sockaddr *address, socklen_t lengt
 
     if (flags < 0)
         return -errno;
-    if (!(flags & O_NONBLOCK)) /* and back, before anyone else can look */
-        fcntl(fd, F_SETFL, flags | O_NONBLOCK);
+    unblock(fd, flags);
     int r = connect(fd, address, length) < 0 ? -errno : 0;
-    if (!(flags & O_NONBLOCK))
-        fcntl(fd, F_SETFL, flags);
+    block_again(fd, flags);
     return r == -EALREADY || r == -EINTR ? -EINPROGRESS : r;
 }
 

@@ -34,6 +34,12 @@ static const struct parker_ops host_ops = {.refusal = host_refusal, .give_way = 
 
 static parker parker_host = {&host_ops};
 
+/* A task, which may be the loop's own, or a callback, whose caller has a parker to go back to. */
+static bool is_task_or_callback(void)
+{
+    return worker_current || (parker_current && parker_current != &parker_host);
+}
+
 /* ---- public ----------------------------------------------------------------- */
 
 int weir_loop_open(const struct weir_run_options *options, struct weir_loop **ret_loop)
@@ -69,7 +75,7 @@ int weir_loop_step(struct weir_loop *loop)
 {
     struct worker *w = &loop->runtime->workers[0];
 
-    if (worker_current || (parker_current && parker_current != &parker_host))
+    if (is_task_or_callback())
         return WEIR_ECONTEXT;
     loops_here += !loop->stepped;
     loop->stepped = true;
@@ -81,10 +87,12 @@ struct weir_runtime *weir_loop_runtime(struct weir_loop *loop)
     return loop->runtime;
 }
 
-void weir_loop_close(struct weir_loop *loop)
+int weir_loop_close(struct weir_loop *loop)
 {
     if (loop == NULL)
-        return;
+        return 0;
+    if (is_task_or_callback())
+        return WEIR_ECONTEXT;
     struct weir_runtime *rt = loop->runtime;
     runtime_cancel_all(rt);
     runtime_begin_close(rt);
@@ -94,4 +102,5 @@ void weir_loop_close(struct weir_loop *loop)
     if (loops_here == 0 && parker_current == &parker_host)
         parker_current = NULL;
     mem_free(loop);
+    return 0;
 }

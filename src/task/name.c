@@ -17,8 +17,8 @@ int weir_task_set_name(const char *name)
         return WEIR_ECONTEXT;
     size_t bytes = strnlen(name, TASK_NAME_BYTES - 1);
     lock_take(&names);
-    memset(t->body->name, 0, TASK_NAME_BYTES);
-    memcpy(t->body->name, name, bytes);
+    memmove(t->body->name, name, bytes); /* it may be a part of the old one */
+    memset(t->body->name + bytes, 0, TASK_NAME_BYTES - bytes);
     lock_drop(&names);
     return 0;
 }

@@ -56,7 +56,7 @@ static int highest_target(const struct weir_process_options *o)
 static bool are_possible(const struct weir_process_options *o)
 {
     for (size_t i = 0; i < o->fd_count; i++) {
-        if (o->fds[i].child < 0 || o->fds[i].child >= CHILD_FDS || o->fds[i].parent < -1)
+        if (o->fds[i].child < 0 || o->fds[i].child >= CHILD_FDS)
             return false;
         for (size_t k = 0; k < i; k++)
             if (o->fds[k].child == o->fds[i].child)
@@ -213,12 +213,18 @@ static int status_of(const siginfo_t *info)
     return info->si_status | (info->si_code == CLD_DUMPED ? WCOREFLAG : 0);
 }
 
+/* A record of zeroes names no process, though 0 is a descriptor: somebody else's. */
+static int pidfd_of(const struct weir_process *process)
+{
+    return process->pid > 0 ? process->pidfd : -1;
+}
+
 int weir_process_wait(struct weir_process *process, struct weir_deadline deadline, int *ret_status)
 {
     siginfo_t info = {0};
 
     while (info.si_pid == 0) { /* it has ended, and whoever debugs it may have it first */
-        int r = weir_fd_wait(process->pidfd, WEIR_READABLE, deadline);
+        int r = weir_fd_wait(pidfd_of(process), WEIR_READABLE, deadline);
 
         if (r < 0)
             return r;
@@ -238,6 +244,8 @@ static int send_by_pidfd(const struct weir_process *process, int signo, unsigned
 
 int weir_process_signal(const struct weir_process *process, int signo)
 {
+    if (pidfd_of(process) < 0)
+        return -EBADF;
     if (process->flags_ & WEIR_PROCESS_SAME_GROUP)
         return send_by_pidfd(process, signo, 0);
     int r = send_by_pidfd(process, signo, PIDFD_GROUP);
@@ -252,7 +260,7 @@ int weir_process_signal(const struct weir_process *process, int signo)
 
 void weir_process_release(struct weir_process *process)
 {
-    if (process->pidfd >= 0)
+    if (pidfd_of(process) >= 0)
         weir_close(process->pidfd);
     process->pidfd = -1;
 }

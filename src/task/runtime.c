@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Runtimes: their workers, how they begin and how they end. */
-#include <signal.h>
 #include <stdlib.h>
 
 #include <weir/error.h>
 
 #include "base/alloc.h"
 #include "base/cpu.h"
+#include "base/thread.h"
 #include "core/park.h"
 #include "task/offload.h"
 #include "task/overflow.h"
@@ -228,24 +228,13 @@ static void *worker_thread(void *arg)
     return NULL;
 }
 
-/* Threads for the workers from `first` on.  They take no signals, which are the
- * program's business, nor SIGPIPE: writing to a closed pipe is an error code. */
+/* Threads for the workers from `first` on. */
 static int start_workers(struct weir_runtime *rt, uint32_t first)
 {
-    sigset_t all, before;
     int r = 0;
 
-    sigfillset(&all);
-    sigdelset(&all, SIGSEGV);
-    sigdelset(&all, SIGBUS);
-    sigdelset(&all, SIGFPE);
-    sigdelset(&all, SIGILL);
-    sigdelset(&all, SIGABRT);
-    sigdelset(&all, SIGTRAP);
-    sigdelset(&all, SIGSYS);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     for (uint32_t i = first; i < rt->worker_count && r == 0; i++) {
-        r = -pthread_create(&rt->workers[i].thread, NULL, worker_thread, &rt->workers[i]);
+        r = thread_start(&rt->workers[i].thread, worker_thread, &rt->workers[i]);
         if (r < 0) { /* those that run have nothing to do yet, and end */
             atomic_swap(&rt->stop, 1);
             for (uint32_t k = first; k < i; k++) {
@@ -254,7 +243,6 @@ static int start_workers(struct weir_runtime *rt, uint32_t first)
             }
         }
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     return r;
 }
 
@@ -347,18 +335,28 @@ int weir_runtime_open(const struct weir_run_options *options, struct weir_runtim
     return 0;
 }
 
+/* Wait until the workers have seen that no task is left.  At the deadline whatever is left
+ * then is cancelled, again and again, for a task that was being spawned while we looked. */
+static int await_end(struct weir_runtime *rt, struct weir_deadline deadline)
+{
+    int r = 0;
+
+    while (weir_event_wait(&rt->all_ended, deadline) < 0) {
+        if (runtime_live(rt) > 0) {
+            runtime_cancel_all(rt);
+            r = WEIR_ETIMEDOUT;
+        }
+        deadline = weir_within(10 * WEIR_MS);
+    }
+    return r;
+}
+
 int weir_runtime_close(struct weir_runtime *rt, struct weir_deadline deadline)
 {
-    if (parker_current || worker_current)
+    if (parker_current || worker_current || offload_is_of(rt))
         return WEIR_ECONTEXT;
     runtime_begin_close(rt);
-    int r = weir_event_wait(&rt->all_ended, deadline);
-    /* Again and again, for a task that was being spawned while we looked. */
-    while (!weir_event_is_set(&rt->all_ended)) {
-        runtime_cancel_all(rt);
-        int ended = weir_event_wait(&rt->all_ended, weir_within(10 * WEIR_MS));
-        (void)ended;
-    }
+    int r = await_end(rt, deadline);
     join_workers(rt, 0);
     runtime_free(rt);
     return r;

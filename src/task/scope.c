@@ -141,12 +141,21 @@ int weir_scope_spawn(struct weir_scope *scope, weir_fn *fn, void *arg)
     return r;
 }
 
+/* Whoever is waited for may not wait. */
+static bool is_child_of(const task *t, const struct weir_scope *scope)
+{
+    return t && t->code.ended == child_ended && ((const child *)t->code.arg)->scope == scope;
+}
+
 int weir_scope_close(struct weir_scope *scope)
 {
+    if (is_child_of(task_current(), scope))
+        return WEIR_ECONTEXT;
     int r = weir_countdown_wait(&scope->running_, scope->deadline_);
 
-    if (r == WEIR_ECONTEXT)
-        return r;
+    /* A deadline that has passed says ETIMEDOUT also to who may not wait at all. */
+    if (r < 0 && park_refusal(WEIR_FOREVER) == WEIR_ECONTEXT)
+        return WEIR_ECONTEXT;
     if (r < 0) {
         struct weir_shield shield;
 

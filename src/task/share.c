@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What goes from one worker to another: tasks that were unparked, spawned or cancelled
  * elsewhere, and tasks that have not started. */
+#include "base/testpoint.h"
 #include "task/sched.h"
 
 /* So many unstarted tasks are worth taking over even from a worker that gets on. */
@@ -99,6 +100,7 @@ void worker_post(struct worker *w, task *t)
 
 void worker_poke(struct worker *w, task *t)
 {
+    TESTPOINT("task: about to poke");
     if (atomic_swap(&t->poked, 1))
         return;         /* is in a list already, and has not been looked at yet */
     task_hold_again(t); /* it may have been joined by now, and its handle be stale */

@@ -72,8 +72,17 @@ static ssize_t read_file(struct stream *s, struct iovec iov)
     return result_of(read(s->fd, iov.iov_base, iov.iov_len));
 }
 
+/* Could it be read?  readv(2) of nothing says so, and goes no further: a driver could wait
+ * all the same, a socket take a datagram. */
+static ssize_t read_nothing(int fd)
+{
+    return result_of(readv(fd, &(struct iovec){0}, 1));
+}
+
 static ssize_t try_read(struct stream *s, void *data, size_t n)
 {
+    if (n == 0)
+        return read_nothing(s->fd);
     if (s->manner == AS_SOCKET) {
         ssize_t got = result_of(recv(s->fd, data, n, MSG_DONTWAIT));
 
@@ -100,19 +109,34 @@ static ssize_t write_file(struct stream *s, struct iovec iov)
     return result_of(write(s->fd, iov.iov_base, iov.iov_len));
 }
 
-/* Writing to a pipe has no flag against SIGPIPE.  If it was not blocked before, then the
- * one that is pending after the error is ours. */
-static ssize_t write_file_quietly(struct stream *s, struct iovec iov)
+void io_hold_sigpipe(sigset_t *ret_before)
 {
-    sigset_t sigpipe, before;
+    sigset_t sigpipe;
 
     sigemptyset(&sigpipe);
     sigaddset(&sigpipe, SIGPIPE);
-    pthread_sigmask(SIG_BLOCK, &sigpipe, &before);
-    ssize_t put = write_file(s, iov);
-    if (put == -EPIPE && !sigismember(&before, SIGPIPE))
+    pthread_sigmask(SIG_BLOCK, &sigpipe, ret_before);
+}
+
+/* If it was not blocked before, then the one that is pending after the error is ours. */
+void io_let_go_of_sigpipe(const sigset_t *before, bool raised)
+{
+    sigset_t sigpipe;
+
+    sigemptyset(&sigpipe);
+    sigaddset(&sigpipe, SIGPIPE);
+    if (raised && !sigismember(before, SIGPIPE))
         sigtimedwait(&sigpipe, NULL, &(struct timespec){0});
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_sigmask(SIG_SETMASK, before, NULL);
+}
+
+static ssize_t write_file_quietly(struct stream *s, struct iovec iov)
+{
+    sigset_t before;
+
+    io_hold_sigpipe(&before);
+    ssize_t put = write_file(s, iov);
+    io_let_go_of_sigpipe(&before, put == -EPIPE);
     return put;
 }
 
@@ -148,7 +172,7 @@ ssize_t weir_read(int fd, void *ret_data, size_t n, struct weir_deadline deadlin
     struct stream s = {.fd = fd};
     int r = io_begin();
 
-    while (r == 0 && n > 0) {
+    while (r == 0) {
         ssize_t got = try_read(&s, ret_data, n);
 
         if (got >= 0) {

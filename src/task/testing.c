@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include <weir/testing.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "core/waitq.h"
+#include "task/io.h"
 #include "task/sched.h"
 
 void weir_testing_clock_start(void)
@@ -72,6 +74,7 @@ static void write_line(const struct weir_task_info *info, void *arg)
 {
     static const char *const states[] = {"unstarted", "ready", "parked"};
     char line[160];
+    sigset_t before;
     const char *name = info->name[0] ? info->name : "-", *state = states[info->state];
     int n;
 
@@ -80,8 +83,10 @@ static void write_line(const struct weir_task_info *info, void *arg)
                      info->waits_for, (double)info->parked_ns / (double)WEIR_S);
     else
         n = snprintf(line, sizeof line, "%-31s  %s\n", name, state);
+    io_hold_sigpipe(&before);
     ssize_t written = write(*(int *)arg, line, (size_t)n);
-    (void)written; /* whoever gave the descriptor will notice */
+    /* Whoever gave the descriptor will notice. */
+    io_let_go_of_sigpipe(&before, written < 0 && errno == EPIPE);
 }
 
 void weir_dump_tasks(struct weir_runtime *runtime, int fd)

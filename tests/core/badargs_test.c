@@ -61,6 +61,40 @@ TEST(every_code_has_a_phrase_of_its_own)
     }
 }
 
+/* Programs are compiled with these numbers in them: each is that of its errno on Linux,
+ * for good. */
+static const struct {
+    int code, error, value;
+} for_good[CODES] = {
+    {WEIR_OK, 0, 0},
+    {WEIR_EAGAIN, EAGAIN, -11},
+    {WEIR_ETIMEDOUT, ETIMEDOUT, -110},
+    {WEIR_ECANCELED, ECANCELED, -125},
+    {WEIR_EINVAL, EINVAL, -22},
+    {WEIR_EOVERFLOW, EOVERFLOW, -75},
+    {WEIR_EBROKEN, ENOTRECOVERABLE, -131},
+    {WEIR_ECLOSED, ESHUTDOWN, -108},
+    {WEIR_ENOTHELD, ESTALE, -116},
+    {WEIR_EMISMATCH, EEXIST, -17},
+    {WEIR_ECONTEXT, EDEADLK, -35},
+    {WEIR_EUNREACHABLE, EHOSTUNREACH, -113},
+    {WEIR_EBUSY, EBUSY, -16},
+    {WEIR_ELIMIT, EDQUOT, -122},
+    {WEIR_ENOMEM, ENOMEM, -12},
+    {WEIR_ENOSPC, ENOSPC, -28},
+    {WEIR_EPERM, EPERM, -1},
+    {WEIR_EPROTO, EPROTO, -71},
+};
+
+TEST(every_code_is_the_number_that_it_has_always_been)
+{
+    for (int i = 0; i < CODES; i++) {
+        CHECK_EQ(for_good[i].code, codes[i]);
+        CHECK_EQ(codes[i], for_good[i].value);
+        CHECK_EQ(codes[i], -for_good[i].error);
+    }
+}
+
 TEST(any_number_has_a_phrase)
 {
     static const int odd[] = {INT_MIN, INT_MIN + 1, -1000000, 1, 4096, INT_MAX};

@@ -379,6 +379,106 @@ TEST(signalling_needs_no_mutex)
     check_empty(&room);
 }
 
+/* ---- between signal and mutex ------------------------------------------------- */
+
+/* A signaller that is held when it has taken waiters off the condition and not yet queued
+ * them for their mutex: they are in no queue at all, and nobody may lose them. */
+#define ABOUT_TO_ADMIT "cond: about to admit"
+
+static void broadcast(void *room)
+{
+    weir_cond_broadcast(&((struct room *)room)->changed);
+}
+
+static void (*const ways_to_signal[])(void *) = {signal_one, broadcast};
+
+static void hold_signaller(void (*way)(void *), struct room *room)
+{
+    test_hold(ABOUT_TO_ADMIT);
+    test_spawn(way, room);
+    test_reached(ABOUT_TO_ADMIT);
+}
+
+TEST(who_was_signalled_is_not_lost_though_its_deadline_passes_before_it_is_admitted)
+{
+    for (int i = 0; i < 2; i++) {
+        struct room room = NEW_ROOM;
+        struct visitor v = {.wait = wait_in_room, .object = &room};
+
+        queue_up_and_hold_leaving(&v);
+        waiter *w = nth_waiter(&room.changed, 0);
+        hold_signaller(ways_to_signal[i], &room);
+        test_let_go(ABOUT_TO_LEAVE);
+        EVENTUALLY(state_of(w) == ASLEEP); /* it has seen that it cannot leave any more */
+        enter(&room);
+        CHECK_EQ(queued(&room.mutex), 0);
+        leave(&room);
+        CHECK_EQ(result_of(&v), NOT_YET);
+        test_let_go(ABOUT_TO_ADMIT);
+        test_join_all();
+        CHECK_EQ(v.result, 1);
+        check_empty(&room);
+    }
+}
+
+TEST(who_was_signalled_while_the_mutex_was_held_owns_it_if_it_is_free_by_then)
+{
+    for (int i = 0; i < 2; i++) {
+        struct room room = NEW_ROOM;
+        struct visitor v;
+
+        queue_up_in(&room, &v, 1);
+        enter(&room);
+        hold_signaller(ways_to_signal[i], &room);
+        leave(&room); /* finds nobody to hand it over to */
+        CHECK_EQ(result_of(&v), NOT_YET);
+        test_let_go(ABOUT_TO_ADMIT);
+        test_join_all();
+        CHECK_EQ(v.result, 1);
+        check_empty(&room);
+    }
+}
+
+TEST(who_was_signalled_while_the_mutex_was_free_waits_for_it_if_it_is_held_by_then)
+{
+    for (int i = 0; i < 2; i++) {
+        struct room room = NEW_ROOM;
+        struct visitor v;
+
+        queue_up_in(&room, &v, 1);
+        enter(&room); /* past this, it has given the mutex up */
+        leave(&room);
+        hold_signaller(ways_to_signal[i], &room);
+        enter(&room);
+        test_let_go(ABOUT_TO_ADMIT);
+        EVENTUALLY(queued(&room.mutex) == 1);
+        CHECK_EQ(result_of(&v), NOT_YET);
+        leave(&room);
+        test_join_all();
+        CHECK_EQ(v.result, 1);
+        check_empty(&room);
+    }
+}
+
+TEST(a_signal_that_comes_before_the_last_one_is_through_goes_to_the_next)
+{
+    for (int i = 0; i < 2; i++) {
+        struct room room = NEW_ROOM;
+        struct visitor v, next;
+
+        queue_up_in(&room, &v, 1);
+        hold_signaller(ways_to_signal[i], &room);
+        queue_up_in(&room, &next, 1);
+        weir_cond_signal(&room.changed, 1);
+        EVENTUALLY(result_of(&next) == 1);
+        CHECK_EQ(result_of(&v), NOT_YET);
+        test_let_go(ABOUT_TO_ADMIT);
+        test_join_all();
+        CHECK_EQ(v.result, 2);
+        check_empty(&room);
+    }
+}
+
 /* ---- one condition, two mutexes ----------------------------------------------- */
 
 static struct weir_cond shared;

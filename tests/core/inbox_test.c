@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
@@ -493,6 +494,105 @@ TEST(close_waits_for_whoever_is_about_to_write_the_descriptor)
     __atomic_store_n(&closed, 1, __ATOMIC_RELEASE);
     test_join_all();
     CHECK_EQ(slowly_written, sizeof(uint64_t));
+}
+
+/* The same with the thread that posts held between the two: whoever looks into the inbox
+ * by itself finds what the descriptor does not say yet. */
+#define NOT_SIGNALLED "inbox: pushed, not signalled"
+
+static void post_and_hold(struct weir_sem *sem, struct note *n, struct weir_inbox *inbox)
+{
+    take(sem, 1);
+    acquire_async(sem, 1, n, inbox);
+    test_hold(NOT_SIGNALLED);
+    test_spawn(release_one, sem);
+    test_reached(NOT_SIGNALLED);
+}
+
+TEST(who_drains_between_push_and_signal_is_told_for_nothing_afterwards)
+{
+    struct weir_inbox *inbox = open_inbox();
+    struct weir_sem sem = WEIR_SEM_INIT(1), other = WEIR_SEM_INIT(1);
+    struct note n, next;
+
+    post_and_hold(&sem, &n, inbox);
+    CHECK(!is_readable(inbox));
+    CHECK_EQ(weir_inbox_drain(inbox), 1);
+    CHECK_EQ(n.calls, 1);
+    take(&other, 1);
+    acquire_async(&other, 1, &next, inbox);
+    release_one(&other); /* finds it empty, and does not count on the one who is held */
+    CHECK(is_readable(inbox));
+    CHECK_EQ(weir_inbox_drain(inbox), 1);
+    test_let_go(NOT_SIGNALLED);
+    test_join_all();
+    CHECK(is_readable(inbox));
+    CHECK_EQ(weir_inbox_drain(inbox), 0);
+    CHECK(!is_readable(inbox));
+    weir_inbox_close(inbox);
+}
+
+TEST(what_comes_between_push_and_signal_is_drained_with_the_first)
+{
+    struct weir_inbox *inbox = open_inbox();
+    struct weir_sem sem = WEIR_SEM_INIT(1), other = WEIR_SEM_INIT(1);
+    struct note n, next;
+
+    post_and_hold(&sem, &n, inbox);
+    take(&other, 1);
+    acquire_async(&other, 1, &next, inbox);
+    release_one(&other); /* leaves the telling to the first */
+    CHECK(!is_readable(inbox));
+    test_let_go(NOT_SIGNALLED);
+    test_join_all();
+    CHECK(is_readable(inbox));
+    CHECK_EQ(weir_inbox_drain(inbox), 2);
+    CHECK_EQ(n.place, 1);
+    CHECK_EQ(next.place, 2);
+    weir_inbox_close(inbox);
+}
+
+struct end_of_inbox {
+    struct weir_inbox *inbox;
+    int drained, closed;
+};
+
+static void drain_and_close(void *arg)
+{
+    struct end_of_inbox *e = arg;
+
+    __atomic_store_n(&e->drained, weir_inbox_drain(e->inbox), __ATOMIC_RELEASE);
+    weir_inbox_close(e->inbox);
+    __atomic_store_n(&e->closed, 1, __ATOMIC_RELEASE);
+}
+
+static bool is_closed(const struct end_of_inbox *e)
+{
+    return __atomic_load_n(&e->closed, __ATOMIC_ACQUIRE);
+}
+
+TEST(an_inbox_drained_and_closed_between_push_and_signal_stays_open_until_the_signal)
+{
+    struct end_of_inbox e = {.inbox = open_inbox()};
+    struct weir_sem sem = WEIR_SEM_INIT(1);
+    struct note n;
+    int fd = weir_inbox_fd(e.inbox);
+    uint64_t told;
+
+    post_and_hold(&sem, &n, e.inbox);
+    test_spawn(drain_and_close, &e);
+    EVENTUALLY(__atomic_load_n(&e.drained, __ATOMIC_ACQUIRE) == 1);
+    for (int i = 0; i < 1000 && !is_closed(&e); i++)
+        sched_yield(); /* as long as it would take */
+    int foreign = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    CHECK(foreign != fd); /* or what is to be signalled would have become this one */
+    CHECK(!is_closed(&e));
+    test_let_go(NOT_SIGNALLED);
+    test_join_all();
+    CHECK_EQ(read(foreign, &told, sizeof told), -1);
+    CHECK_EQ(fcntl(fd, F_GETFD), -1);
+    CHECK_EQ(n.calls, 1);
+    close(foreign);
 }
 
 /* ---- in a loop -------------------------------------------------------------- */

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* Holding threads at testpoints.
  *
- *     FREE --test_hold--> ARMED --a thread comes by--> HELD
- *       ^                   |                           |
- *       +----test_let_go----+----------test_let_go------+
+ *     FREE --test_hold--> ARMED --a thread comes by--> HELD --test_let_go--> LET_GO
+ *      ^ ^                  |                                                  |
+ *      | +----test_let_go---+                                                  |
+ *      +-----------------------the thread goes on------------------------------+
  *
  * Only the test's own thread arms and lets go, so a FREE hold is its alone; the
- * hook claims an ARMED one by compare-and-swap.  The hook stands from the start,
+ * hook claims an ARMED one by compare-and-swap.  A hold that was let go is not FREE
+ * before its thread has noticed: armed again and reached by a second thread, it would
+ * look to the first as if nothing had happened.  The hook stands from the start,
  * since a pointer that changes while threads run would be a race of its own. */
 #include "harness/test.h"
 
@@ -15,11 +18,11 @@
 #include "base/testpoint.h"
 
 enum { MAX_HOLDS = 16 };
-enum state { FREE, ARMED, HELD };
+enum state { FREE, ARMED, HELD, LET_GO };
 
 struct hold {
-    const char *point; /* written while FREE only */
-    int state;
+    const char *point; /* for good: who has found it ARMED may be late to claim it */
+    enum state state;
 };
 
 static struct hold holds[MAX_HOLDS];
@@ -30,14 +33,20 @@ void (*testpoint_hook)(const char *) = hold_here;
 
 static enum state state_of(const struct hold *h)
 {
-    return (enum state)__atomic_load_n(&h->state, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&h->state, __ATOMIC_ACQUIRE);
 }
 
-static bool claim(struct hold *h)
+static void set_state(struct hold *h, enum state to)
 {
-    int armed = ARMED;
+    __atomic_store_n(&h->state, to, __ATOMIC_RELEASE);
+}
 
-    return __atomic_compare_exchange_n(&h->state, &armed, HELD, false, __ATOMIC_ACQ_REL,
+/* ARMED no more; false if somebody else was first. */
+static bool disarm(struct hold *h, enum state to)
+{
+    enum state armed = ARMED;
+
+    return __atomic_compare_exchange_n(&h->state, &armed, to, false, __ATOMIC_ACQ_REL,
                                        __ATOMIC_RELAXED);
 }
 
@@ -46,34 +55,48 @@ static void hold_here(const char *point)
     int used = __atomic_load_n(&holds_used, __ATOMIC_ACQUIRE);
 
     for (struct hold *h = holds; h < holds + used; h++) {
-        if (state_of(h) != ARMED || strcmp(h->point, point) != 0 || !claim(h))
+        if (state_of(h) != ARMED || strcmp(h->point, point) != 0 || !disarm(h, HELD))
             continue;
         while (state_of(h) == HELD)
             test_still_waiting(__FILE__, __LINE__, "let go of", point);
+        set_state(h, FREE);
         return;
     }
 }
 
-void test_hold(const char *point)
+/* A FREE hold for the point; NULL while there is none. */
+static struct hold *free_hold(const char *point)
 {
-    int i = 0;
+    struct hold *h = holds;
 
-    CHECK(testpoint_hook == hold_here);
-    while (i < holds_used && state_of(&holds[i]) != FREE)
-        i++;
-    CHECK(i < MAX_HOLDS);
-    holds[i].point = point;
-    __atomic_store_n(&holds[i].state, ARMED, __ATOMIC_RELEASE);
-    if (i == holds_used)
-        __atomic_store_n(&holds_used, i + 1, __ATOMIC_RELEASE);
+    while (h < holds + holds_used && (state_of(h) != FREE || strcmp(h->point, point) != 0))
+        h++;
+    return h < holds + MAX_HOLDS ? h : NULL;
 }
 
-/* The next hold at the point after h (the first for NULL) that is not FREE. */
+void test_hold(const char *point)
+{
+    struct hold *h;
+
+    CHECK(testpoint_hook == hold_here);
+    while ((h = free_hold(point)) == NULL) /* of those let go, one will be */
+        test_still_waiting(__FILE__, __LINE__, "free: a hold at", point);
+    if (h == holds + holds_used) {
+        h->point = point;
+        __atomic_store_n(&holds_used, holds_used + 1, __ATOMIC_RELEASE);
+    }
+    set_state(h, ARMED);
+}
+
+/* The next hold at the point after h (the first for NULL) that was not let go. */
 static struct hold *next_hold(const char *point, struct hold *h)
 {
-    for (h = h ? h + 1 : holds; h < holds + holds_used; h++)
-        if (state_of(h) != FREE && strcmp(h->point, point) == 0)
+    for (h = h ? h + 1 : holds; h < holds + holds_used; h++) {
+        enum state state = state_of(h);
+
+        if ((state == ARMED || state == HELD) && strcmp(h->point, point) == 0)
             return h;
+    }
     return NULL;
 }
 
@@ -96,5 +119,6 @@ void test_reached(const char *point)
 void test_let_go(const char *point)
 {
     for (struct hold *h = first_hold(point); h != NULL; h = next_hold(point, h))
-        __atomic_store_n(&h->state, FREE, __ATOMIC_RELEASE);
+        if (!disarm(h, FREE))
+            set_state(h, LET_GO);
 }

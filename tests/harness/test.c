@@ -18,6 +18,7 @@
 
 enum {
     CHECK_FAILED = 1,                          /* exit status of a test that said why */
+    CHECK_SKIPPED = 77,                        /* and of one that cannot be run here  */
     SLOWNESS = TEST_ASAN || TEST_TSAN ? 4 : 1, /* limits are wider under a sanitizer  */
 };
 
@@ -26,6 +27,7 @@ double run_scale = 1.0;
 int64_t run_patience_ends_ns = INT64_MAX;
 
 static struct test *tests, **tests_tail = &tests;
+static const struct test *running; /* in this process */
 
 void test_register(struct test *t)
 {
@@ -67,7 +69,15 @@ void test_check_str(const char *file, int line, const char *expr, const char *go
         test_fail(file, line, "%s: got \"%s\", want \"%s\"", expr, got ? got : "(null)", want);
 }
 
+_Noreturn void test_skip(const char *why)
+{
+    dprintf(STDOUT_FILENO, "skipped %s: %s\n", running->name, why);
+    _exit(CHECK_SKIPPED);
+}
+
 /* ---- one test -------------------------------------------------------------- */
+
+enum outcome { PASSED, FAILED, SKIPPED };
 
 static int limit_s(const struct test *t)
 {
@@ -76,6 +86,7 @@ static int limit_s(const struct test *t)
 
 static void run_here(const struct test *t)
 {
+    running = t;
     run_random_begin(0);
     t->run();
     test_join_all();
@@ -111,11 +122,20 @@ static void report_end(const struct test *t, bool in_time, int status)
         fprintf(stderr, "%s: timed out after %d s\n", t->name, limit_s(t));
     else if (WIFSIGNALED(status))
         fprintf(stderr, "%s: %s\n", t->name, strsignal(WTERMSIG(status)));
-    else if (WEXITSTATUS(status) > CHECK_FAILED)
+    else if (WEXITSTATUS(status) > CHECK_FAILED && WEXITSTATUS(status) != CHECK_SKIPPED)
         fprintf(stderr, "%s: exit status %d\n", t->name, WEXITSTATUS(status));
 }
 
-static bool run_forked(const struct test *t)
+static enum outcome outcome_of(bool in_time, int status)
+{
+    if (!in_time || !WIFEXITED(status))
+        return FAILED;
+    return WEXITSTATUS(status) == 0               ? PASSED
+           : WEXITSTATUS(status) == CHECK_SKIPPED ? SKIPPED
+                                                  : FAILED;
+}
+
+static enum outcome run_forked(const struct test *t)
 {
     int status;
 
@@ -125,14 +145,14 @@ static bool run_forked(const struct test *t)
         run_as_child(t);
     if (pid < 0) {
         perror("fork");
-        return false;
+        return FAILED;
     }
     setpgid(pid, pid); /* here too: whoever comes first */
     bool in_time = ends_within(pid, limit_s(t));
     kill(-pid, SIGKILL); /* before it is reaped: its number is still its own */
     waitpid(pid, &status, 0);
     report_end(t, in_time, status);
-    return in_time && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    return outcome_of(in_time, status);
 }
 
 /* ---- all of them ----------------------------------------------------------- */
@@ -169,21 +189,22 @@ static void list_selected(char **args)
 static int run_selected(char **args)
 {
     bool no_fork = has_option("--no-fork", args);
-    int passed = 0, failed = 0;
+    int count[] = {[PASSED] = 0, [FAILED] = 0, [SKIPPED] = 0};
 
     for (const struct test *t = tests; t != NULL; t = t->next) {
         if (!is_selected(t, args))
             continue;
-        bool ok = true;
+        enum outcome outcome = PASSED;
         if (no_fork)
             run_here(t);
         else
-            ok = run_forked(t);
-        printf("%s %s\n", ok ? "ok    " : "FAILED", t->name);
-        *(ok ? &passed : &failed) += 1;
+            outcome = run_forked(t);
+        if (outcome != SKIPPED) /* which it has said itself, with the reason */
+            printf("%s %s\n", outcome == PASSED ? "ok    " : "FAILED", t->name);
+        count[outcome]++;
     }
-    printf("%d passed, %d failed\n", passed, failed);
-    return failed != 0;
+    printf("%d passed, %d failed\n", count[PASSED], count[FAILED]);
+    return count[FAILED] != 0;
 }
 
 static void read_environment(void)

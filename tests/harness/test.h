@@ -15,7 +15,7 @@
  *     sem_test --list          print the names
  *     sem_test order idle      run the tests with "order" or "idle" in their names
  *     sem_test --no-fork NAME  in this process and without a time limit (gdb); the
- *                              first failure ends it
+ *                              first that fails or is skipped ends it
  *     WEIR_TEST_SEED=7         repeat a random run; the seed is printed at the start
  *     WEIR_TEST_SCALE=10       ten times the iterations and the time (soak)
  */
@@ -45,6 +45,17 @@ void test_register(struct test *t);
     static void test_name(void)
 
 #define TEST(test_name) TEST_WITHIN(test_name, 10)
+
+/* What cannot be had where the test runs.  It ends there, with the reason in the log,
+ * and counts as neither passed nor failed.  Never for what may be the fault of weir:
+ *     SKIP_IF(TEST_QEMU, "qemu has no seccomp"); */
+#define SKIP_IF(cond, why) ((cond) ? test_skip(why) : (void)0)
+_Noreturn void test_skip(const char *why);
+
+/* Whether this is made for another machine, to be run under qemu-user: 0 or 1. */
+#ifndef TEST_QEMU
+#define TEST_QEMU 0
+#endif
 
 /* ---- checks: a failed one prints both values and ends the test, also from a
  * thread ------------------------------------------------------------------- */

@@ -51,6 +51,13 @@ TEST(fails_in_a_thread)
     test_join_all();
 }
 
+TEST(is_skipped)
+{
+    SKIP_IF(false, "not yet");
+    SKIP_IF(true, "no reason");
+    CHECK(false);
+}
+
 TEST(crashes)
 {
     abort();

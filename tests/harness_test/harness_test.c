@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* The harness: what it says of tests that go wrong (fixture.c), and its tools. */
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -93,6 +96,13 @@ TEST(an_early_exit_is_a_failed_test)
 {
     CHECK_EQ(fixture("", "exits"), 1);
     CHECK_SAID("exits: exit status 3");
+}
+
+TEST(a_test_that_is_skipped_says_why_and_counts_as_nothing)
+{
+    CHECK_EQ(fixture("", "is_skipped passes"), 0);
+    CHECK_SAID("skipped is_skipped: no reason\n");
+    CHECK_SAID("\n1 passed, 0 failed\n");
 }
 
 TEST(no_process_is_left_behind)
@@ -223,6 +233,51 @@ TEST(what_was_let_go_can_be_held_again)
     }
     test_join_all();
     CHECK_EQ(past(), 100);
+}
+
+TEST(what_nobody_has_reached_is_let_go_too)
+{
+    test_hold("here");
+    test_let_go("here");
+    pass_by("here"); /* or it would stand there itself */
+    CHECK_EQ(past(), 1);
+}
+
+/* A thread with a deep sleep does not look around before it is to wake up.  Instead of
+ * the libc's, in which a thread that is held spends its time. */
+static _Thread_local bool sleeps_deeply;
+static int sleeps, is_to_wake;
+
+int nanosleep(const struct timespec *how_long, struct timespec *ret_left)
+{
+    if (sleeps_deeply) {
+        __atomic_store_n(&sleeps, 1, __ATOMIC_RELEASE);
+        while (!__atomic_load_n(&is_to_wake, __ATOMIC_ACQUIRE))
+            sched_yield();
+    }
+    return (int)syscall(SYS_nanosleep, how_long, ret_left);
+}
+
+static void pass_by_and_sleep(void *arg)
+{
+    sleeps_deeply = true;
+    pass_by(arg);
+}
+
+TEST(who_was_let_go_and_is_late_to_notice_is_not_held_in_the_place_of_the_next)
+{
+    test_hold("here");
+    test_spawn(pass_by_and_sleep, "here");
+    EVENTUALLY(__atomic_load_n(&sleeps, __ATOMIC_ACQUIRE));
+    test_let_go("here");
+    test_hold("here");
+    test_spawn(pass_by, "here");
+    test_reached("here");
+    __atomic_store_n(&is_to_wake, 1, __ATOMIC_RELEASE);
+    EVENTUALLY(past() == 1); /* the second is still held */
+    test_let_go("here");
+    test_join_all();
+    CHECK_EQ(past(), 2);
 }
 
 /* ---- memory ---------------------------------------------------------------- */

@@ -539,6 +539,97 @@ TEST(a_cancel_and_a_join_at_the_same_moment_do_not_disturb_each_other)
     close_runtime(runtime);
 }
 
+/* The same with the cancel held half-way: by the time it goes on, the task is gone. */
+#define ABOUT_TO_POKE "task: about to poke"
+
+enum { MORE_THAN_SPARES = 1024 };
+
+/* As a task, with more children than there are records to spare: all live in peace, and
+ * the handle in `arg` is stale.  Returns how many, itself included, have its record. */
+static int live_in_peace(void *arg)
+{
+    static struct weir_task children[MORE_THAN_SPARES];
+    struct weir_event event = WEIR_EVENT_INIT;
+    struct weir_task before = *(struct weir_task *)arg;
+    int found = weir_task_self().slot_ == before.slot_;
+
+    let_others_run(); /* and the worker look at its pokes */
+    for (int i = 0; i < MORE_THAN_SPARES; i++) {
+        children[i] = start(wait_long, &event);
+        found += children[i].slot_ == before.slot_;
+    }
+    YIELD_UNTIL(queued(&event) == MORE_THAN_SPARES);
+    CHECK_EQ(weir_task_cancel(before), WEIR_EINVAL);
+    let_others_run();
+    CHECK_EQ(queued(&event), MORE_THAN_SPARES);
+    weir_event_set(&event);
+    for (int i = 0; i < MORE_THAN_SPARES; i++)
+        CHECK_EQ(finish(children[i]), 0);
+    return found;
+}
+
+TEST(a_cancel_that_is_late_neither_finds_the_next_task_nor_keeps_the_record)
+{
+    struct weir_runtime *runtime = open_runtime(1);
+    struct weir_event gate = WEIR_EVENT_INIT;
+    struct weir_task task = start_in(runtime, wait_long, &gate);
+
+    EVENTUALLY(queued(&gate) == 1);
+    test_hold(ABOUT_TO_POKE);
+    test_spawn(cancel_it, &task);
+    test_reached(ABOUT_TO_POKE);
+    weir_event_set(&gate); /* it ends by itself, and nobody disturbs it */
+    CHECK_EQ(finish(task), 0);
+    CHECK_EQ(finish(start_in(runtime, live_in_peace, &task)), 0);
+    test_let_go(ABOUT_TO_POKE);
+    test_join_all();
+    CHECK_EQ(finish(start_in(runtime, live_in_peace, &task)), 1);
+    close_runtime(runtime);
+}
+
+TEST(of_two_cancels_at_once_one_pokes_and_both_let_go_of_the_record)
+{
+    struct weir_runtime *runtime = open_runtime(1);
+    struct weir_event never = WEIR_EVENT_INIT;
+    struct weir_task task = start_in(runtime, wait_long, &never);
+
+    EVENTUALLY(queued(&never) == 1);
+    test_hold(ABOUT_TO_POKE);
+    test_spawn(cancel_it, &task);
+    test_reached(ABOUT_TO_POKE);
+    cancel_it(&task);
+    CHECK_EQ(queued(&never), 1); /* struck by the first, when it gets there */
+    test_let_go(ABOUT_TO_POKE);
+    CHECK_EQ(finish(task), WEIR_ECANCELED);
+    test_join_all();
+    CHECK_EQ(finish(start_in(runtime, live_in_peace, &task)), 1);
+    close_runtime(runtime);
+}
+
+static void close_it(void *runtime)
+{
+    close_runtime(runtime);
+}
+
+TEST(a_runtime_is_not_gone_while_a_cancel_is_on_its_way_to_it)
+{
+    struct weir_runtime *runtime = open_runtime(1);
+    struct weir_event gate = WEIR_EVENT_INIT;
+    struct weir_task task = start_in(runtime, wait_long, &gate);
+
+    EVENTUALLY(queued(&gate) == 1);
+    test_hold(ABOUT_TO_POKE);
+    test_spawn(cancel_it, &task);
+    test_reached(ABOUT_TO_POKE);
+    weir_event_set(&gate);
+    CHECK_EQ(finish(task), 0);
+    test_spawn(close_it, runtime);
+    for (int i = 0; i < 1000; i++)
+        sched_yield(); /* as long as it would take to close it */
+    test_let_go(ABOUT_TO_POKE);
+    test_join_all(); /* and ASan sees whether it was written to */
+}
+
 /* ---- shields ---------------------------------------------------------------------------- */
 
 static int wait_in_a_shield(void *event)
@@ -780,6 +871,46 @@ TEST(who_was_signalled_and_is_cancelled_while_it_waits_for_the_mutex_is_not_stru
     CHECK_EQ(queued(&things.cond_mutex), 1);
     weir_mutex_unlock(&things.cond_mutex);
     CHECK_EQ(finish(task), 0);
+}
+
+/* A signaller that is held when it has taken the task off the condition and not yet queued
+ * it for its mutex. */
+#define ABOUT_TO_ADMIT "cond: about to admit"
+
+static void signal_it(void *cond)
+{
+    weir_cond_signal(cond, 1);
+}
+
+static void broadcast_it(void *cond)
+{
+    weir_cond_broadcast(cond);
+}
+
+TEST(who_was_signalled_and_is_cancelled_before_it_is_admitted_is_not_lost)
+{
+    void (*ways[])(void *) = {signal_it, broadcast_it};
+    struct weir_runtime *runtime = open_runtime(1);
+
+    for (int i = 0; i < 2; i++) {
+        struct things things;
+
+        things_init(&things);
+        struct weir_task task = start_in(runtime, wait_for_a_signal, &things);
+        EVENTUALLY(queued(&things.cond) == 1);
+        test_hold(ABOUT_TO_ADMIT);
+        test_spawn(ways[i], &things.cond);
+        test_reached(ABOUT_TO_ADMIT);
+        CHECK_EQ(weir_task_cancel(task), 0);
+        CHECK_EQ(finish(start_in(runtime, say_it, "a")), 0); /* the worker has looked */
+        CHECK_EQ(how_much_was_said(), 2 * i + 1);
+        test_let_go(ABOUT_TO_ADMIT);
+        CHECK_EQ(finish(task), 0);
+        test_join_all();
+        CHECK_EQ(weir_mutex_try_lock(&things.cond_mutex), 0);
+    }
+    CHECK_STR(said, "awaw");
+    close_runtime(runtime);
 }
 
 static int cond_wait_cancelled(void *arg)

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 
 #include "harness/test.h"
 #include "task/descriptors.h"
@@ -291,6 +292,7 @@ TASK_TEST(reading_says_what_the_kernel_says)
     char text[4];
     int fds[2];
 
+    SKIP_IF(TEST_QEMU, "qemu has no preadv2, and waits never end for the wrong end of a pipe");
     new_pipe(fds, 0);
     CHECK_EQ(weir_read(fds[OUT], text, sizeof text, WEIR_FOREVER), -EBADF);
     close_both(fds);
@@ -302,6 +304,14 @@ TASK_TEST(reading_says_what_the_kernel_says)
     return 0;
 }
 
+static int unread(int fd)
+{
+    int n = -1;
+
+    CHECK_EQ(ioctl(fd, FIONREAD, &n), 0);
+    return n;
+}
+
 /* Both wake up, and what there is is enough for one.  Nobody may be left blocking. */
 static void read_by_two(const int fds[2])
 {
@@ -309,7 +319,7 @@ static void read_by_two(const int fds[2])
     struct weir_task one = spawn_waiting(call_read, &a), two = spawn_waiting(call_read, &b);
 
     put(fds[OUT], "x");
-    TASK_EVENTUALLY(waiting() == 1);
+    TASK_EVENTUALLY(unread(fds[IN]) == 0 && waiting() == 1);
     put(fds[OUT], "y");
     CHECK_EQ(join(one), 1);
     CHECK_EQ(join(two), 1);

@@ -373,6 +373,7 @@ static int without_threads_task(void *arg)
 
 TEST(without_a_thread_to_be_had_the_call_is_not_made)
 {
+    SKIP_IF(TEST_QEMU, "qemu has no RLIMIT_AS");
     if (!TEST_ASAN && !TEST_TSAN) /* which need address space themselves */
         CHECK_EQ(weir_run(NULL, without_threads_task, NULL), 0);
 }
@@ -484,5 +485,5 @@ TEST(its_threads_are_gone_with_the_runtime)
 
     for (int i = 0; i < 3; i++)
         as_many_as_that_do_run_at_once();
-    EVENTUALLY(threads_of_process() == before); /* joined, but perhaps still on their way out */
+    EVENTUALLY(threads_of_process() <= before); /* joined, but perhaps still on their way out */
 }

@@ -74,12 +74,16 @@ static const char *last_words(const struct weir_run_options *options, weir_fn *f
     return words;
 }
 
+/* madvise does nothing there and says that it did. */
+static const char NO_GUARDS[] = "qemu has no MADV_GUARD_INSTALL";
+
 static const struct weir_run_options caught = {.flags = WEIR_RUN_CATCH_OVERFLOW};
 static const struct weir_run_options caught_on_two = {.flags = WEIR_RUN_CATCH_OVERFLOW,
                                                       .workers = 2};
 
 TEST(an_overflow_ends_the_program_with_a_message_that_names_the_task)
 {
+    SKIP_IF(TEST_QEMU, NO_GUARDS);
     const char *words = last_words(&caught, overflow, "greedy");
 
     CHECK(strstr(words, "weir: ") != NULL);
@@ -88,6 +92,7 @@ TEST(an_overflow_ends_the_program_with_a_message_that_names_the_task)
 
 TEST(of_several_tasks_the_one_that_overflowed_is_named)
 {
+    SKIP_IF(TEST_QEMU, NO_GUARDS);
     const char *words = last_words(&caught_on_two, overflow_in_a_child, "greedy child");
 
     CHECK(strstr(words, "'greedy child' overflowed its stack") != NULL);
@@ -132,6 +137,7 @@ TEST(a_run_that_could_not_begin_does_not_keep_the_next_from_catching)
 {
     int n = 0, r;
 
+    SKIP_IF(TEST_QEMU, NO_GUARDS);
     do {
         test_fail_allocation(++n);
         r = weir_run(&caught, do_nothing, NULL);

@@ -202,7 +202,8 @@ static inline int wait_mutex(struct things *t, struct weir_deadline deadline)
 
 static inline int wait_cond(struct things *t, struct weir_deadline deadline)
 {
-    CHECK_EQ(weir_mutex_try_lock(&t->cond_mutex), 0);
+    /* Who came before is in the queue, but may not have let go of the mutex yet. */
+    CHECK_EQ(weir_mutex_lock(&t->cond_mutex, WEIR_FOREVER), 0);
     int r = weir_cond_wait(&t->cond, &t->cond_mutex, deadline);
     weir_mutex_unlock(&t->cond_mutex);
     return r;

@@ -49,6 +49,15 @@ TEST(without_a_seed_the_order_is_that_of_arrival)
     free(order);
 }
 
+TEST(an_even_seed_is_the_odd_one_after_it)
+{
+    char *even = order_under("8"), *odd = order_under("9");
+
+    CHECK_STR(even, odd);
+    free(even);
+    free(odd);
+}
+
 TEST(a_seed_gives_another_order_and_the_same_one_every_time)
 {
     char *plain = order_under(NULL), *last = strdup("");
