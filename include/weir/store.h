@@ -38,7 +38,7 @@
  *
  * fork.  In the child every call on a store is WEIR_ECONTEXT but weir_store_close, which
  * gives back only the child's memory; open it again.  The parent's leases stay its own.
- * exec.  Leases end, unless their descriptor was left open across it.
+ * exec.  Leases end, unless their descriptor was left open across it: weir_store_fd.
  */
 #ifndef WEIR_STORE_H
 #define WEIR_STORE_H
@@ -79,6 +79,11 @@ WEIR_API int weir_store_open(const char *uri, const struct weir_store_options *o
 /* Give back every lease that was acquired through it, detached ones excepted, and close.
  * No other call may be running on it.  NULL and the default store are left alone. */
 WEIR_API void weir_store_close(struct weir_store *store);
+
+/* The descriptor that the store's leases live by.  It is closed on exec; where it is left
+ * open instead, in a child or across an exec, the leases are held until it is closed there,
+ * too, whoever has died meanwhile.  Returns it, or WEIR_EINVAL for a store that has none. */
+WEIR_API int weir_store_fd(struct weir_store *store) WEIR_NONNULL(1);
 
 /* "mem:", made when first asked for; NULL when there is no memory for it. */
 WEIR_API struct weir_store *weir_store_default(void);

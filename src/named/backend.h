@@ -49,6 +49,9 @@ struct backend_ops {
     void (*rest)(struct backend *b, uint32_t seen, int64_t until_ns);
     uint32_t *(*bell)(struct backend *b);
 
+    /* The descriptor that leases live by.  NULL: they have none. */
+    int (*fd)(struct backend *b);
+
     /* Give back what is not detached, and all memory; in the child of a fork only that. */
     void (*close)(struct backend *b, bool forked);
 };

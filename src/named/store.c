@@ -54,6 +54,16 @@ int weir_store_open(const char *uri, const struct weir_store_options *options,
     return 0;
 }
 
+int weir_store_fd(struct weir_store *store)
+{
+    struct backend *b = store->backend;
+    int r = store_enter(store);
+
+    if (r < 0)
+        return r;
+    return b->ops->fd ? b->ops->fd(b) : why(WEIR_EINVAL, "leases of this store have no descriptor");
+}
+
 static struct weir_store *default_store; /* (a) */
 
 void weir_store_close(struct weir_store *store)

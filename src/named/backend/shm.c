@@ -118,6 +118,11 @@ static void shm_close(struct backend *b, bool forked)
     mem_free(shm);
 }
 
+static int client_fd(struct backend *b)
+{
+    return shm_of_backend(b)->client.fd;
+}
+
 static const struct backend_ops shm_ops = {
     .acquire = shm_acquire,
     .renew = local_renew,
@@ -129,6 +134,7 @@ static const struct backend_ops shm_ops = {
     .tend = shm_tend,
     .rest = shm_rest,
     .bell = bell,
+    .fd = client_fd,
     .close = shm_close,
 };
 
