@@ -124,7 +124,7 @@ struct weir_lease_request {
     const char *label; /* shown to people                                               */
     weir_on_lost *on_lost;
     void *arg;           /* its third argument                                          */
-    uint64_t *ret_limit; /* WEIR_EMISMATCH: the limit that the name has                 */
+    uint64_t *ret_limit; /* unless NULL: the limit that the name has; also on WEIR_EMISMATCH */
 };
 
 /* Take a lease, waiting for it until `deadline`.

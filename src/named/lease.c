@@ -126,7 +126,7 @@ int weir_lease_acquire(struct weir_store *store, const struct weir_lease_request
     r = b->ops->acquire(b, &key, &ask, deadline, &grant);
     if (tended && (r < 0 || grant.joined))
         tended_discard(store, tended);
-    if (r == WEIR_EMISMATCH && request->ret_limit)
+    if (request->ret_limit && (r == 0 || r == WEIR_EMISMATCH))
         *request->ret_limit = grant.limit;
     if (r < 0)
         return r;
