@@ -113,16 +113,28 @@ static int task_park(parker *self, sleeper *s, struct weir_deadline deadline)
     return t->body->why;
 }
 
-static void task_unpark(parker *self, sleeper *s)
+/* Its deadline and a cancel end a sleep on its own thread only; so there, nobody else does
+ * at the same time, and looking and storing need not be one step. */
+static bool end_at_home(sleeper *s)
+{
+    bool asleep = atomic_peek(&s->state) == ASLEEP;
+
+    atomic_put(&s->state, DONE);
+    return asleep;
+}
+
+static uint8_t task_done(parker *self, sleeper *s)
 {
     task *t = task_of(self);
     struct worker *home = t->home; /* it is started, so this is for good */
 
-    (void)s;
-    if (home == worker_current)
-        worker_make_ready(home, t);
-    else
+    if (home == worker_current) {
+        if (end_at_home(s))
+            worker_make_ready(home, t);
+    } else if (sleeper_end(s)) {
         worker_post(home, t);
+    }
+    return 0;
 }
 
 static void task_give_way(parker *self)
@@ -137,7 +149,7 @@ const struct parker_ops task_parker_ops = {
     .begins = ASLEEP,
     .refusal = task_refusal,
     .park = task_park,
-    .unpark = task_unpark,
+    .done = task_done,
     .give_way = task_give_way,
 };
 

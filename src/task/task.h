@@ -19,7 +19,7 @@
  *
  * Invariants
  *   1. A started task is touched (its body, its place in a run queue) by its home worker
- *      alone.  Others go through the worker's inbox: `unpark` for who was granted what it
+ *      alone.  Others go through the worker's inbox, `post` for who was granted what it
  *      waits for, `poke` for who is to look whether it was cancelled.
  *   2. A task is in at most one of: a run queue, an inbox, parked, running.
  *   3. parker_current is &t->parker exactly while t runs and no callback does.
