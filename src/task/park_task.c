@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/cpu.h"
-#include "task/sched.h"
+#include "task/turn.h"
 
 /* A look at the clock takes as long as a hand-off.  A deadline this far beyond the time
  * of the worker's last look is taken to lie ahead; if some task has kept the worker for
@@ -101,14 +101,12 @@ static int task_park(parker *self, sleeper *s, struct weir_deadline deadline)
 
     if ((s->flags & SLEEP_AGAIN) && !atomic_cas(&s->state, &seen, ASLEEP))
         return 0;
-    if (s->flags & SLEEP_FIRM) {
-        sleep_now(w, t->body, s, INT64_MAX);
-        return 0;
+    if (!(s->flags & SLEEP_FIRM)) {
+        seen = ASLEEP;
+        if (task_is_struck(t) && atomic_cas(&s->state, &seen, AWAKE))
+            return WEIR_ECANCELED;
+        spin(w, s);
     }
-    seen = ASLEEP;
-    if (task_is_struck(t) && atomic_cas(&s->state, &seen, AWAKE))
-        return WEIR_ECANCELED;
-    spin(w, s);
     sleep_now(w, t->body, s, deadline.at_ns);
     return t->body->why;
 }

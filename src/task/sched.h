@@ -59,6 +59,7 @@ struct worker {
     struct task_queue ready;      /* (w) started                                      */
     uint32_t order;               /* (w,a) of the next to join a queue                  */
     uint32_t started;             /* (w) how many bodies there are                    */
+    uint32_t due;                 /* (w) tick at which there is more to do than switch */
     uint32_t limit;               /* (w) tick at which to return to the host          */
     bool limited;                 /* (w) whether there is such                        */
     int64_t now_ns;               /* (w) the clock, some switches ago                 */
@@ -111,9 +112,6 @@ struct weir_runtime {
 extern __thread struct worker *worker_current; /* the worker that this thread is, or NULL */
 
 /* ---- running ------------------------------------------------------------------- */
-
-/* Let the current task, which has seen to it that it will be found again, wait. */
-void worker_switch(struct worker *w);
 
 /* Give t, which is to run on w, a stack.  False if there is none to be had. */
 bool worker_start(struct worker *w, task *t);

@@ -66,9 +66,11 @@ struct weir_task_ {
 
 enum { TASK_NAME_BYTES = 32 };
 
-/* What a task has once it is started; (h) throughout, but for what dumps read. */
+/* What a task has once it is started; (h) throughout, but for what dumps read.  It ends
+ * where the stack's own record begins, so neither need be looked up from the other, and
+ * what a switch touches is one cache line of each. */
 struct body {
-    struct stack *stack;
+    char name[TASK_NAME_BYTES]; /* written under a lock in name.c                     */
     task *task;
     sleeper *sleeper;           /* while parked                                       */
     int why;                    /* what ended the sleep, if not DONE                  */
@@ -78,8 +80,17 @@ struct body {
     const char *waits_for;      /* (a) while parked; NULL is time                     */
     struct weir_shield *shield; /* innermost                                          */
     void **values;              /* task-local, by key; NULL until one is set          */
-    char name[TASK_NAME_BYTES]; /* written under a lock in name.c                     */
 };
+
+static inline struct stack *body_stack(const struct body *b)
+{
+    return (struct stack *)(void *)(b + 1);
+}
+
+static inline struct body *body_on(struct stack *stack)
+{
+    return (struct body *)(void *)stack - 1;
+}
 
 /* ---- records (task.c) -------------------------------------------------------- */
 

@@ -38,7 +38,8 @@ class SavedRegisters:
     """Those of a task that does not run."""
 
     def __init__(self, body):
-        sp = int(body["stack"]["context"]["sp"])
+        stack = (body + 1).cast(gdb.lookup_type("struct stack").pointer())
+        sp = int(stack["context"]["sp"])
         arch = gdb.selected_inferior().architecture().name()
         if arch not in LAYOUTS:
             raise gdb.GdbError("weir: how tasks are switched on %s is not known" % arch)
