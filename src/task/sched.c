@@ -133,8 +133,8 @@ static void end(struct worker *w, task *t, int result)
     atomic_put(&w->ending, 1);
     atomic_put(&w->ended, w->ended + 1);
     runtime_count_out(w->runtime);
-    if (t->code.ended)
-        t->code.ended(t->code.arg, result);
+    if (t->ended)
+        t->ended(t->arg, result);
     task_finish(t, result);
     atomic_put(&w->ending, 0);
 }
@@ -171,7 +171,7 @@ static void task_main(void *arg)
     context_entered();
     do {
         task *t = b->task;
-        int result = t->code.fn(t->code.arg);
+        int result = t->fn(t->arg);
 
         body_destroy_values(b);
         end(w, t, result);

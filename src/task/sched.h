@@ -21,6 +21,8 @@
 
 #include <pthread.h>
 
+#include <weir/event.h>
+
 #include "base/lock.h"
 #include "task/poll.h"
 #include "task/task.h"
@@ -190,7 +192,8 @@ uint64_t runtime_live(const struct weir_runtime *rt);
 void runtime_count_out(struct weir_runtime *rt);
 
 /* Spawn into rt, on this worker if it is one of its own. */
-int runtime_spawn(struct weir_runtime *rt, struct task_code code, struct weir_task *ret_task);
+int runtime_spawn(struct weir_runtime *rt, weir_fn *fn, void *arg, task_ended_fn *ended,
+                  struct weir_task *ret_task);
 
 /* From now on, stop when no task is left. */
 void runtime_begin_close(struct weir_runtime *rt);
