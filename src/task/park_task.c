@@ -127,6 +127,7 @@ static uint8_t task_done(parker *self, sleeper *s)
     struct worker *home = t->home; /* it is started, so this is for good */
 
     if (home == worker_current) {
+        worker_prefetch_woken(home, t, s);
         if (end_at_home(s))
             worker_make_ready(home, t);
     } else if (sleeper_end(s)) {

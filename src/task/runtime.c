@@ -286,6 +286,7 @@ static int spawn_root(struct weir_runtime *rt, struct root *root)
         task_drop(t);
         return WEIR_ENOMEM;
     }
+    worker_prepare(t);
     atomic_put(&t->home, w);
     count_in(rt); /* a limit is at least one */
     atomic_add(&rt->spawned_outside, 1);

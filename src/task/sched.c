@@ -81,7 +81,7 @@ static __attribute__((noinline)) task *pick(struct worker *w)
     task *t = worker_pop_fresh(w, w->ready.first);
     if (t == NULL)
         t = queue_pop(&w->ready);
-    worker_prefetch(w);
+    worker_prefetch_next(w);
     return t;
 }
 
@@ -121,7 +121,7 @@ bool worker_start(struct worker *w, task *t)
 
     struct body *b = body_on(stack);
     body_init(b);
-    context_prepare(&stack->context, b, task_main, b);
+    stack->context.sp = NULL; /* see switch_to */
     adopt(w, b, t);
     w->started++;
     return true;
@@ -139,7 +139,8 @@ static void end(struct worker *w, task *t, int result)
     atomic_put(&w->ending, 0);
 }
 
-task *worker_pick(struct worker *w)
+/* The next in order, with a stack; NULL when there is none. */
+static task *pick_started(struct worker *w)
 {
     task *t;
 
@@ -151,6 +152,32 @@ task *worker_pick(struct worker *w)
         end(w, t, WEIR_ENOMEM);
     }
     return t;
+}
+
+/* Whoever was started just now has nothing to go on with yet. */
+static void switch_to(struct worker *w, struct context *from, task *next)
+{
+    struct context *to = worker_become(w, next);
+
+    if (to->sp)
+        context_switch(from, to);
+    else
+        context_enter(from, to, next->body, task_main, next->body);
+}
+
+void worker_switch_with_care(struct worker *w)
+{
+    task *self = w->current, *next = pick_started(w);
+
+    if (next == self)
+        return;
+    body_check_stack(self->body);
+    switch_to(w, &body_stack(self->body)->context, next);
+}
+
+void worker_prepare(task *t)
+{
+    context_prepare(&body_stack(t->body)->context, t->body, task_main, t->body);
 }
 
 _Noreturn __attribute__((cold)) void body_report_overflow(const struct body *b)
@@ -166,6 +193,7 @@ static void task_main(void *arg)
 {
     struct body *b = arg;
     struct worker *w = worker_current;
+    uint32_t tick = w->tick; /* as it is if nobody else has run since we were entered */
     task *next;
 
     context_entered();
@@ -175,6 +203,7 @@ static void task_main(void *arg)
 
         body_destroy_values(b);
         end(w, t, result);
+        tick++;
         next = worker_next_ready(w);
         if (next == NULL)
             next = pick(w);
@@ -188,16 +217,16 @@ static void task_main(void *arg)
     /* We stay on this stack until the switch; nobody can take it before. */
     w->started--;
     stack_put(&w->stacks, body_stack(b));
-    context_leave(worker_become(w, next));
+    context_leave(worker_become(w, next), tick == w->tick);
 }
 
 static bool run_one(struct worker *w)
 {
-    task *t = worker_pick(w);
+    task *t = pick_started(w);
 
     if (t == NULL)
         return false;
-    context_switch(&w->scheduler, worker_become(w, t));
+    switch_to(w, &w->scheduler, t);
     return true;
 }
 

@@ -118,6 +118,9 @@ extern __thread struct worker *worker_current; /* the worker that this thread is
 /* Give t, which is to run on w, a stack.  False if there is none to be had. */
 bool worker_start(struct worker *w, task *t);
 
+/* Make it one that can be queued although it has not run: its start is what it goes on with. */
+void worker_prepare(task *t);
+
 /* Append a started task of w's to its run queue. */
 static inline void worker_make_ready(struct worker *w, task *t)
 {

@@ -10,20 +10,44 @@
 
 #include "task/sched.h"
 
-/* With many tasks, each stack is cold: fetch the one after next while the next one runs.
- * Few stay warm by themselves, and would only pay for it. */
-enum { MANY_STACKS = 64, LINES_A_STACK = 8 };
+/* With many tasks, each stack is cold, and is fetched while others run: behind few others
+ * when its task is made ready, and else when that is the next but one.  Few tasks stay warm
+ * by themselves, and would only pay for it.
+ *
+ * Inlined, come what may: gcc takes a call that only fetches for one without effect. */
+#define FETCH static inline __attribute__((always_inline))
 
-static inline void worker_prefetch(const struct worker *w)
+enum { MANY_STACKS = 64, FEW_READY = 32, LINES_A_STACK = 10 };
+
+static inline bool worker_has_few_ready(const struct worker *w)
+{
+    return w->ready.first == NULL || w->order - w->ready.first->order < FEW_READY;
+}
+
+/* t, which sleeps in s, is about to be made ready: fetch both records on top of its stack,
+ * and the frames around s. */
+FETCH void worker_prefetch_woken(const struct worker *w, const task *t, const sleeper *s)
+{
+    if (w->started < MANY_STACKS || !worker_has_few_ready(w))
+        return;
+    const char *top = (const char *)body_stack(t->body), *frames = (const char *)s;
+    __builtin_prefetch(top);
+    __builtin_prefetch(top - 64);
+    __builtin_prefetch(frames + 64);
+    __builtin_prefetch(frames - 64);
+    __builtin_prefetch(frames - 128);
+}
+
+FETCH void worker_prefetch_next(const struct worker *w)
 {
     const task *t = w->ready.first;
 
     if (t == NULL || w->started < MANY_STACKS)
         return;
-    const char *body = (const char *)t->body;
-    __builtin_prefetch(body + sizeof(struct body));
+    __builtin_prefetch(t->next); /* so that its stack is found at once in the next turn */
+    const char *top = (const char *)body_stack(t->body);
     for (ptrdiff_t line = 0; line < LINES_A_STACK; line++)
-        __builtin_prefetch(body - 64 * line); /* where a parked task's frames are */
+        __builtin_prefetch(top - 64 * line);
 }
 
 /* The next in order, if it is a started task and nothing else is due; or NULL. */
@@ -36,13 +60,9 @@ static inline task *worker_next_ready(struct worker *w)
         return NULL;
     atomic_poke(&w->tick, tick);
     w->ready.first = t->next;
-    worker_prefetch(w);
+    worker_prefetch_next(w);
     return t;
 }
-
-/* The next in order, whatever there is to be done first, with a stack; NULL when there is
- * none. */
-task *worker_pick(struct worker *w);
 
 /* Make t, or for NULL the scheduler, what runs; returns where. */
 static inline struct context *worker_become(struct worker *w, task *t)
@@ -63,13 +83,18 @@ static inline void body_check_stack(const struct body *b)
         body_report_overflow(b);
 }
 
+/* The whole of a switch: there may be other things to do, or a task to start. */
+void worker_switch_with_care(struct worker *w);
+
 /* Let the current task, which has seen to it that it will be found again, wait. */
 static inline void worker_switch(struct worker *w)
 {
     task *self = w->current, *next = worker_next_ready(w);
 
-    if (next == NULL)
-        next = worker_pick(w);
+    if (next == NULL) {
+        worker_switch_with_care(w);
+        return;
+    }
     if (next == self)
         return;
     body_check_stack(self->body);
