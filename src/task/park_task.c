@@ -12,11 +12,14 @@
  * longer than that, the timer will say so at once. */
 static const int64_t CLOCK_MARGIN_NS = 10 * WEIR_MS;
 
-static bool has_passed(struct worker *w, int64_t at_ns)
+static __attribute__((noinline)) bool has_passed_by_now(struct worker *w, int64_t at_ns)
 {
-    if (at_ns <= 0 || at_ns == INT64_MAX)
-        return at_ns <= 0;
-    return at_ns - w->now_ns <= CLOCK_MARGIN_NS && at_ns <= worker_now(w);
+    return at_ns <= 0 || at_ns <= worker_now(w);
+}
+
+static inline bool has_passed(struct worker *w, int64_t at_ns)
+{
+    return at_ns <= w->now_ns + CLOCK_MARGIN_NS && has_passed_by_now(w, at_ns);
 }
 
 bool task_is_struck(const task *t)
@@ -69,7 +72,7 @@ static void sleep_now(struct worker *w, struct body *b, sleeper *s, int64_t dead
     b->deadline_ns = deadline_ns;
     atomic_poke(&b->waits_for, sleeper_waits_for(s));
     atomic_put(&b->parked_at_ns, w->now_ns);
-    if (!(s->flags & SLEEP_FIRM))
+    if (!(s->flags & SLEEP_FIRM) && (deadline_ns != INT64_MAX || b->shield))
         arm(w, b);
     worker_switch(w);
     timer_disarm(&w->timers, &b->timer);

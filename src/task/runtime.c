@@ -99,13 +99,13 @@ static void hand_out(struct weir_runtime *rt, task *t)
 int runtime_spawn(struct weir_runtime *rt, weir_fn *fn, void *arg, task_ended_fn *ended,
                   struct weir_task *ret_task)
 {
-    struct worker *here = worker_current && worker_current->runtime == rt ? worker_current : NULL;
+    struct worker *here = worker_current;
 
     if (atomic_get(&rt->stop))
         return WEIR_ECLOSED;
     if (!count_in(rt))
         return WEIR_ENOSPC;
-    task *t = task_new(worker_current, fn, arg, ended);
+    task *t = task_new(here, fn, arg, ended);
     if (t == NULL) {
         runtime_count_out(rt);
         return WEIR_ENOMEM;
@@ -113,17 +113,16 @@ int runtime_spawn(struct weir_runtime *rt, weir_fn *fn, void *arg, task_ended_fn
     if (atomic_get(&rt->cancelling))
         atomic_swap(&t->cancelled, 1); /* it will find out by itself */
 
-    struct weir_task handle = task_handle(t);
-    if (ret_task == NULL)
-        weir_task_detach(handle);
-    if (here) {
+    if (ret_task)
+        *ret_task = task_handle(t);
+    else
+        weir_task_detach(task_handle(t));
+    if (here && here->runtime == rt) {
         atomic_put(&here->spawned, here->spawned + 1);
         worker_queue_fresh(here, t);
     } else {
         hand_out(rt, t);
     }
-    if (ret_task)
-        *ret_task = handle;
     return 0;
 }
 

@@ -74,7 +74,7 @@ static __attribute__((noinline)) task *pick(struct worker *w)
         return NULL; /* the scheduler's turn: it returns to the host */
     atomic_poke(&w->tick, tick);
     w->due = next_due(w, tick);
-    if (tick % TURNS_A_LOOK == 0 || w->ready.first == NULL)
+    if (tick % TURNS_A_LOOK == 0 || (w->ready.first == NULL && atomic_peek(&w->fresh_count) == 0))
         look_around(w, tick % TURNS_A_POLL == 0);
     if (w->random)
         shuffle(w);

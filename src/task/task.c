@@ -266,9 +266,25 @@ static bool join_ended(struct weir_task handle, int *ret_result)
     return false;
 }
 
+/* A task of this worker that has not begun does so before whoever waits for it goes on, and
+ * most end in the same turn.  So give way to it first: if it has ended then, nobody has to
+ * stand in a queue, and be taken out of it again. */
+static void let_begin(struct weir_task handle, struct weir_deadline deadline)
+{
+    const task *t = handle.slot_, *self = task_current();
+
+    if (self && atomic_peek(&t->home) == self->home && atomic_peek(&t->body) == NULL &&
+        generation_of(atomic_peek(&t->queue.word)) == handle.generation_ &&
+        park_refusal(deadline) == 0)
+        park_give_way();
+}
+
 static int join_waiting(struct weir_task handle, struct weir_deadline deadline, int *ret_result)
 {
     waitq *q = &handle.slot_->queue;
+
+    if (handle.slot_ == task_current() && is_open(atomic_peek(&q->word), handle, 0))
+        return WEIR_ECONTEXT;
     _Alignas(64) waiter w = {
         .want = handle.generation_,
         .kind = &joining,
@@ -287,17 +303,19 @@ static int join_waiting(struct weir_task handle, struct weir_deadline deadline, 
 
 int weir_task_join(struct weir_task handle, struct weir_deadline deadline, int *ret_result)
 {
-    task *self = task_current();
     int result;
 
     if (handle.slot_ == NULL)
         return WEIR_EINVAL;
-    if (self && handle.slot_ == self && handle.generation_ == task_handle(self).generation_)
-        return WEIR_ECONTEXT;
-    int r = join_ended(handle, &result) ? 0 : join_waiting(handle, deadline, &result);
-    if (r == 0 && ret_result)
+    if (!join_ended(handle, &result)) {
+        let_begin(handle, deadline);
+        int r = join_ended(handle, &result) ? 0 : join_waiting(handle, deadline, &result);
+        if (r < 0)
+            return r;
+    }
+    if (ret_result)
         *ret_result = result;
-    return r;
+    return 0;
 }
 
 int weir_task_join_async(struct weir_task handle, struct weir_op *op, weir_done *done)
