@@ -10,14 +10,21 @@
 
 #include "task/sched.h"
 
-/* With many tasks, each stack is cold, and is fetched while others run: behind few others
- * when its task is made ready, and else when that is the next but one.  Few tasks stay warm
- * by themselves, and would only pay for it.
+/* With many tasks, each stack is cold, and is fetched while others run: when its task is the
+ * next but one, and, behind few others, as soon as it is made ready.  Few tasks stay warm by
+ * themselves, and would only pay for it.
  *
  * Inlined, come what may: gcc takes a call that only fetches for one without effect. */
 #define FETCH static inline __attribute__((always_inline))
 
-enum { MANY_STACKS = 64, FEW_READY = 32, LINES_A_STACK = 10 };
+enum { MANY_STACKS = 64, FEW_READY = 32 };
+
+/* A cache line, and the one below it. */
+FETCH void prefetch_two(const char *at)
+{
+    __builtin_prefetch(at);
+    __builtin_prefetch(at - 64);
+}
 
 static inline bool worker_has_few_ready(const struct worker *w)
 {
@@ -31,11 +38,9 @@ FETCH void worker_prefetch_woken(const struct worker *w, const task *t, const sl
     if (w->started < MANY_STACKS || !worker_has_few_ready(w))
         return;
     const char *top = (const char *)body_stack(t->body), *frames = (const char *)s;
-    __builtin_prefetch(top);
-    __builtin_prefetch(top - 64);
+    prefetch_two(top);
+    prefetch_two(frames - 64);
     __builtin_prefetch(frames + 64);
-    __builtin_prefetch(frames - 64);
-    __builtin_prefetch(frames - 128);
 }
 
 FETCH void worker_prefetch_next(const struct worker *w)
@@ -46,8 +51,11 @@ FETCH void worker_prefetch_next(const struct worker *w)
         return;
     __builtin_prefetch(t->next); /* so that its stack is found at once in the next turn */
     const char *top = (const char *)body_stack(t->body);
-    for (ptrdiff_t line = 0; line < LINES_A_STACK; line++)
-        __builtin_prefetch(top - 64 * line);
+    prefetch_two(top); /* not in a loop, which took three times as many instructions */
+    prefetch_two(top - 128);
+    prefetch_two(top - 256);
+    prefetch_two(top - 384);
+    prefetch_two(top - 512);
 }
 
 /* The next in order, if it is a started task and nothing else is due; or NULL. */
