@@ -55,7 +55,7 @@ typedef int weir_fn(void *arg);
 
 struct weir_task {
     struct weir_task_ *slot_;
-    uint32_t generation_;
+    uint64_t generation_;
 };
 
 /* ---- a program of tasks ------------------------------------------------------ */

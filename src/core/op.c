@@ -30,15 +30,18 @@ static int callback_park(parker *self, sleeper *s, struct weir_deadline deadline
     BUG("a callback cannot sleep");
 }
 
-static void callback_unpark(parker *self, sleeper *s)
+/* It is ended by this or taken off the queue, so there is nobody to be quicker than. */
+static uint8_t callback_done(parker *self, sleeper *s)
 {
     struct weir_op *op = op_of(container_of(s, waiter, sleeper));
 
     (void)self;
+    atomic_put(&s->state, DONE);
     if (op->inbox)
         inbox_post(op->inbox, op);
     else
         op_call(op);
+    return 0;
 }
 
 static void callback_give_way(parker *self)
@@ -48,10 +51,9 @@ static void callback_give_way(parker *self)
 
 static const struct parker_ops callback_ops = {
     .begins = ASLEEP,
-    .sleeps_on = true,
     .refusal = callback_refusal,
     .park = callback_park,
-    .unpark = callback_unpark,
+    .done = callback_done,
     .give_way = callback_give_way,
 };
 

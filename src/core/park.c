@@ -85,10 +85,18 @@ static int thread_park(parker *self, sleeper *s, struct weir_deadline deadline)
     return 0;
 }
 
-static void thread_unpark(parker *self, sleeper *s)
+/* By now the thread may have left, and s be but an address: waking what is not asleep there
+ * does no harm. */
+static uint8_t thread_done(parker *self, sleeper *s)
 {
+    uint8_t crowd = s->crowd;
+
     (void)self;
-    futex_wake(&s->state, 1);
+    if (!sleeper_end(s))
+        return 0;
+    if (crowd == 0)
+        futex_wake(&s->state, 1);
+    return crowd;
 }
 
 static int thread_refusal(parker *self, struct weir_deadline deadline)
@@ -107,18 +115,11 @@ static const struct parker_ops thread_ops = {
     .begins = AWAKE,
     .refusal = thread_refusal,
     .park = thread_park,
-    .unpark = thread_unpark,
+    .done = thread_done,
     .give_way = thread_give_way,
 };
 
 parker parker_thread = {&thread_ops};
-
-sleeper sleeper_self(void)
-{
-    parker *self = parker_self();
-
-    return (sleeper){.parker = self, .state = self->ops->begins, .cpu = cpu_here()};
-}
 
 void sleeper_join_crowd(sleeper *s, const void *key)
 {

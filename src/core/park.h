@@ -10,25 +10,25 @@
  * A sleep is a struct sleeper, inside the record of a wait.  Its state says who must
  * do what next:
  *
- *                  park()                  sleeper_done(), which then unparks
+ *                  park()              sleeper_done(), which then makes it run
  *      AWAKE --------------------> ASLEEP ------------------------------------> DONE
  *        |  <--------------------    |                                           ^
  *        |   park(): deadline or     |                                           |
  *        |   cancel, before DONE                                                 |
  *        +-----------------------------------------------------------------------+
- *                                       sleeper_done(), nobody to unpark
+ *                                       sleeper_done(), and no more
  *
  * Invariants
  *   1. DONE is final, and storing it is the waker's last access to the sleeper if it
  *      was AWAKE: the stack frame around it may be gone the next instant.
  *   2. Whoever moves a sleeper out of ASLEEP, and nobody else, makes it run: exactly
- *      one of waker, deadline and cancel, so that a late unpark cannot hit a task
+ *      one of waker, deadline and cancel, so that a late one cannot hit a task
  *      that has moved on.  (A thread is woken by address, which survives even that.)
  *   3. park() returns 0 only when DONE, and a reason only when AWAKE.
  *
  * A flow that cannot run while it is being woken may begin ASLEEP (`begins`) and save
  * itself the first step: a callback always, a task because only its own worker resumes
- * it.  It must then take every unpark, even one that came before it had parked.
+ * it.  It may then be made to run before it has parked, and must take that into account.
  *
  * Crowds.  Those who will all be woken together sleep on one futex word out of a
  * static table, chosen by what they wait for, so that waking all is one system call.
@@ -46,6 +46,7 @@
 #include <weir/time.h>
 
 #include "base/atomic.h"
+#include "base/cpu.h"
 
 enum sleeper_state { AWAKE, ASLEEP, DONE };
 
@@ -72,7 +73,6 @@ struct weir_parker_ {
 
 struct parker_ops {
     uint32_t begins; /* AWAKE or ASLEEP */
-    bool sleeps_on;  /* once ASLEEP, always: it is ended by DONE or taken off the queue */
 
     /* May this flow of control wait until `deadline`?  0, or WEIR_ETIMEDOUT,
      * WEIR_ECANCELED or WEIR_ECONTEXT: what it gets instead of waiting. */
@@ -82,8 +82,9 @@ struct parker_ops {
      * the latter two not when SLEEP_FIRM. */
     int (*park)(parker *self, sleeper *s, struct weir_deadline deadline);
 
-    /* Make it run; s was ASLEEP and is DONE.  For a thread s is but an address. */
-    void (*unpark)(parker *self, sleeper *s);
+    /* What sleeper_done() does: how many may end a sleep at once, and so what it takes to
+     * be the one who does, is for each kind to know. */
+    uint8_t (*done)(parker *self, sleeper *s);
 
     /* Let those that were just woken run first, if they would run here. */
     void (*give_way)(parker *self);
@@ -98,7 +99,12 @@ static inline parker *parker_self(void)
 }
 
 /* A sleep of this flow of control, not yet begun. */
-sleeper sleeper_self(void);
+static inline sleeper sleeper_self(void)
+{
+    parker *self = parker_self();
+
+    return (sleeper){.parker = self, .state = self->ops->begins, .cpu = cpu_here()};
+}
 
 static inline int park_refusal(struct weir_deadline deadline)
 {
@@ -132,16 +138,14 @@ bool sleeper_should_spin(const sleeper *s, const struct weir_cpus_ *cpus, uint32
  * 0; s may be gone. */
 static inline uint8_t sleeper_done(sleeper *s)
 {
-    parker *who = s->parker;
-    uint8_t crowd = s->crowd;
+    return s->parker->ops->done(s->parker, s);
+}
 
-    if (who->ops->sleeps_on)
-        atomic_put(&s->state, DONE);
-    else if (atomic_swap(&s->state, DONE) != ASLEEP)
-        return 0;
-    if (crowd == 0)
-        who->ops->unpark(who, s);
-    return crowd;
+/* For `done`, where others may be ending the sleep as well.  True if we are to make it run;
+ * if not, s may be gone. */
+static inline bool sleeper_end(sleeper *s)
+{
+    return atomic_swap(&s->state, DONE) == ASLEEP;
 }
 
 void crowd_wake(uint8_t crowd);

@@ -186,6 +186,14 @@ int weir_sem_init(struct weir_sem *sem, uint64_t permits)
 /* A wait for one permit whose deadline is long past is refused as the queue would do it, but
  * without its lock.  Not for several: whether so many can ever fit is for the capacity to
  * say, and a resize may come between the two looks. */
+__attribute__((noinline)) static int wait_for_one(struct weir_sem *sem,
+                                                  struct weir_deadline deadline)
+{
+    if (clock_long_passed(deadline.at_ns) && atomic_peek(&sem->capacity_) > 0)
+        return WEIR_ETIMEDOUT;
+    return waitq_block(&sem->queue_, &acquiring, 1, deadline);
+}
+
 int weir_sem_acquire(struct weir_sem *sem, uint64_t n, struct weir_deadline deadline)
 {
     if (!is_count(n))
@@ -193,9 +201,8 @@ int weir_sem_acquire(struct weir_sem *sem, uint64_t n, struct weir_deadline dead
     int r = take_at_once(sem, n);
     if (r == TAKEN)
         return 0;
-    if (r == TOO_FEW && n == 1 && parker_current == NULL && clock_long_passed(deadline.at_ns) &&
-        atomic_peek(&sem->capacity_) > 0)
-        return WEIR_ETIMEDOUT;
+    if (r == TOO_FEW && n == 1 && parker_current == NULL)
+        return wait_for_one(sem, deadline);
     return waitq_block(&sem->queue_, &acquiring, n, deadline);
 }
 

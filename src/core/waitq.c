@@ -41,7 +41,7 @@ static uint64_t lock_wait(waitq *q, int attempt)
     return WORD_SLEEPER;
 }
 
-UNCHECKED uint64_t waitq_lock(waitq *q)
+UNCHECKED uint64_t waitq_lock_slowly(waitq *q)
 {
     uint64_t mark = 0;
 
@@ -54,66 +54,17 @@ UNCHECKED uint64_t waitq_lock(waitq *q)
     }
 }
 
-UNCHECKED void waitq_unlock(waitq *q, uint64_t word)
+void waitq_wake_sleeper(waitq *q)
 {
-    if (q->newest || q->shut)
-        word |= WORD_BUSY; /* invariant 4 */
-
-    /* A swap and not a store, to learn of sleepers.  They are calls in progress, so
-     * the object outlives this one (invariant 3). */
-    if (atomic_swap(&q->word, word) & WORD_SLEEPER)
-        futex_wake(futex_of(q), 1);
+    futex_wake(futex_of(q), 1);
 }
 
 /* ---- the queue -------------------------------------------------------------- */
-
-static void link_newest(waitq *q, waiter *w) REQUIRES(*q);
-static void link_newest(waitq *q, waiter *w)
-{
-    waiter *newest = q->newest;
-
-    if (newest == NULL) {
-        w->next = w->prev = w;
-    } else {
-        w->next = newest->next;
-        w->prev = newest;
-        newest->next->prev = w;
-        newest->next = w;
-    }
-    q->newest = w;
-    atomic_poke(&q->length, q->length + 1);
-    atomic_poke(&w->queue, q);
-}
-
-static void unlink_waiter(waitq *q, waiter *w) REQUIRES(*q);
-static void unlink_waiter(waitq *q, waiter *w)
-{
-    if (w->next == w) {
-        q->newest = NULL;
-    } else {
-        w->prev->next = w->next;
-        w->next->prev = w->prev;
-        if (q->newest == w)
-            q->newest = w->prev;
-    }
-    atomic_poke(&q->length, q->length - 1);
-    atomic_poke(&w->queue, NULL);
-}
 
 static bool is_queued(const waitq *q, const waiter *w) REQUIRES(*q);
 static bool is_queued(const waitq *q, const waiter *w)
 {
     return atomic_peek(&w->queue) == q && w->epoch == q->epoch; /* invariant 5 */
-}
-
-int waitq_push(waitq *q, waiter *w)
-{
-    if (w->result < 0)
-        return w->result;
-    w->epoch = q->epoch;
-    w->sleeper.flags |= SLEEP_QUEUED;
-    link_newest(q, w);
-    return 0;
 }
 
 int waitq_push_crowd(waitq *q, waiter *w)
@@ -128,23 +79,7 @@ void waitq_push_granted(waitq *q, waiter *w)
 {
     /* The epoch stays that of its first queue, which may be comparing it right now to
      * find out whether w can still leave. */
-    link_newest(q, w);
-}
-
-void batch_add(batch *b, waiter *w)
-{
-    w->next = NULL;
-    if (b->last)
-        b->last->next = w;
-    else
-        b->first = w;
-    b->last = w;
-}
-
-void waitq_grant(waitq *q, waiter *w, batch *b)
-{
-    unlink_waiter(q, w);
-    batch_add(b, w);
+    waitq_link(q, w);
 }
 
 void waitq_detach(waitq *q, batch *b)
@@ -194,7 +129,7 @@ bool waitq_leave(waitq *q, waiter *w)
     uint64_t word = waitq_lock(q);
     bool left = is_queued(q, w);
     if (left) {
-        unlink_waiter(q, w);
+        waitq_unlink(q, w);
         if (w->kind->left)
             word = w->kind->left(q, word, w, &others);
     }
@@ -203,18 +138,14 @@ bool waitq_leave(waitq *q, waiter *w)
     return left;
 }
 
-int waitq_wait(waitq *q, waiter *w, struct weir_deadline deadline)
+int waitq_give_up(waitq *q, waiter *w, int why)
 {
-    int r = park(&w->sleeper, deadline);
-
-    if (r < 0) {
-        if (waitq_leave(q, w))
-            return r;
-        /* Granted: the wake-up is only instructions away, and to return now would leak
-         * what we were granted (invariant 2). */
-        w->sleeper.flags = SLEEP_QUEUED | SLEEP_FIRM | SLEEP_AGAIN;
-        park(&w->sleeper, WEIR_FOREVER);
-    }
+    if (waitq_leave(q, w))
+        return why;
+    /* Granted: the wake-up is only instructions away, and to return now would leak what we
+     * were granted (invariant 2). */
+    w->sleeper.flags = SLEEP_QUEUED | SLEEP_FIRM | SLEEP_AGAIN;
+    park(&w->sleeper, WEIR_FOREVER);
     return w->result;
 }
 
@@ -227,8 +158,9 @@ __attribute__((noinline)) int waitq_block(waitq *q, const wait_kind *kind, uint6
         .want = want,
         .kind = kind,
         .sleeper = sleeper_self(),
-        .result = park_refusal(deadline),
     };
+
+    w.result = w.sleeper.parker->ops->refusal(w.sleeper.parker, deadline);
     int r = kind->join(q, &w);
 
     if (r > 0)

@@ -79,7 +79,8 @@ typedef struct weir_waitq_ waitq;
  *  uint32_t shut : 1;   (l)   the fast path stays closed even when nobody waits  */
 
 typedef struct weir_waiter_ waiter;
-/*  waiter *next, *prev;           (l) place in the queue, then (w) in a batch
+/*  waiter *next, *prev;           (l) place in the queue, then (w) in a batch; the
+ *                                 oldest's prev says nothing
  *  waitq *queue;                  (l,a) where it is queued; NULL when granted or gone
  *  uint64_t want;                 (c) what it asks for; the primitive's business
  *  const wait_kind *kind;  (c)
@@ -110,9 +111,33 @@ struct weir_wait_kind_ {
     uint64_t (*left)(waitq *q, uint64_t word, waiter *w, batch *others);
 };
 
+/* ---- the lock ------------------------------------------------------------------- */
+
+uint64_t waitq_lock_slowly(waitq *q);
+void waitq_wake_sleeper(waitq *q); /* one of those who sleep until the lock is free */
+
 /* Returns the word without its flags. */
-uint64_t waitq_lock(waitq *q) ACQUIRES(*q);
-void waitq_unlock(waitq *q, uint64_t word) RELEASES(*q);
+UNCHECKED static inline uint64_t waitq_lock(waitq *q) ACQUIRES(*q)
+{
+    uint64_t word = atomic_peek(&q->word);
+
+    if (!(word & WORD_LOCKED) && atomic_cas(&q->word, &word, word | WORD_LOCKED))
+        return word & ~(uint64_t)WORD_FLAGS;
+    return waitq_lock_slowly(q);
+}
+
+UNCHECKED static inline void waitq_unlock(waitq *q, uint64_t word) RELEASES(*q)
+{
+    if (q->newest || q->shut)
+        word |= WORD_BUSY; /* invariant 4 */
+
+    /* A swap and not a store, to learn of sleepers.  They are calls in progress, so
+     * the object outlives this one (invariant 3). */
+    if (atomic_swap(&q->word, word) & WORD_SLEEPER)
+        waitq_wake_sleeper(q);
+}
+
+/* ---- the queue ------------------------------------------------------------------ */
 
 /* The oldest waiter, or NULL. */
 static inline waiter *waitq_first(const waitq *q) REQUIRES(*q)
@@ -120,8 +145,50 @@ static inline waiter *waitq_first(const waitq *q) REQUIRES(*q)
     return q->newest ? q->newest->next : NULL;
 }
 
+static inline void waitq_link(waitq *q, waiter *w) REQUIRES(*q)
+{
+    waiter *newest = q->newest;
+
+    w->prev = newest;
+    if (newest) {
+        w->next = newest->next;
+        newest->next = w;
+    } else {
+        w->next = w;
+    }
+    q->newest = w;
+    atomic_poke(&q->length, q->length + 1);
+    atomic_poke(&w->queue, q);
+}
+
+static inline void waitq_unlink(waitq *q, waiter *w) REQUIRES(*q)
+{
+    waiter *oldest = q->newest->next;
+
+    if (w->next == w) {
+        q->newest = NULL;
+    } else if (w == oldest) {
+        q->newest->next = w->next; /* which is not touched: it may be far away */
+    } else {
+        w->prev->next = w->next;
+        w->next->prev = w->prev;
+        if (q->newest == w)
+            q->newest = w->prev;
+    }
+    atomic_poke(&q->length, q->length - 1);
+    atomic_poke(&w->queue, NULL);
+}
+
 /* Join the queue behind everyone else; or, if the waiter may not wait, say why. */
-int waitq_push(waitq *q, waiter *w) REQUIRES(*q);
+static inline int waitq_push(waitq *q, waiter *w) REQUIRES(*q)
+{
+    if (w->result < 0)
+        return w->result;
+    w->epoch = q->epoch;
+    w->sleeper.flags |= SLEEP_QUEUED;
+    waitq_link(q, w);
+    return 0;
+}
 
 /* The same for those who will all be woken together. */
 int waitq_push_crowd(waitq *q, waiter *w) REQUIRES(*q);
@@ -130,14 +197,27 @@ int waitq_push_crowd(waitq *q, waiter *w) REQUIRES(*q);
  * itself it has been granted. */
 void waitq_push_granted(waitq *q, waiter *w) REQUIRES(*q);
 
+static inline void batch_add(batch *b, waiter *w)
+{
+    w->next = NULL;
+    if (b->last)
+        b->last->next = w;
+    else
+        b->first = w;
+    b->last = w;
+}
+
 /* Move a waiter from the queue to a batch: it has what it wants, though it does not
  * know it yet. */
-void waitq_grant(waitq *q, waiter *w, batch *b) REQUIRES(*q);
+static inline void waitq_grant(waitq *q, waiter *w, batch *b) REQUIRES(*q)
+{
+    __builtin_prefetch(w->next, 1); /* the next to be served */
+    waitq_unlink(q, w);
+    batch_add(b, w);
+}
 
 /* Move everyone to an empty batch, in O(1). */
 void waitq_detach(waitq *q, batch *b) REQUIRES(*q);
-
-void batch_add(batch *b, waiter *w);
 
 /* Tell everyone in the batch.  Call with no lock held. */
 void waitq_deliver(batch *b);
@@ -145,8 +225,17 @@ void waitq_deliver(batch *b);
 /* Leave the queue, in O(1).  False if it is too late: granted already. */
 bool waitq_leave(waitq *q, waiter *w);
 
+/* The sleep of a queued waiter has ended before it was served.  Returns why, or its result
+ * if it is too late. */
+int waitq_give_up(waitq *q, waiter *w, int why);
+
 /* Sleep until the queued waiter is served or gives up.  Returns its result. */
-int waitq_wait(waitq *q, waiter *w, struct weir_deadline deadline);
+static inline int waitq_wait(waitq *q, waiter *w, struct weir_deadline deadline)
+{
+    int r = park(&w->sleeper, deadline);
+
+    return r < 0 ? waitq_give_up(q, w, r) : w->result;
+}
 
 /* The whole of a blocking call: take, or join the queue and sleep. */
 int waitq_block(waitq *q, const wait_kind *kind, uint64_t want, struct weir_deadline deadline);

@@ -29,7 +29,7 @@ static void host_give_way(parker *self)
     (void)self;
 }
 
-/* Never parks, so is never unparked. */
+/* Never parks, so is never woken. */
 static const struct parker_ops host_ops = {.refusal = host_refusal, .give_way = host_give_way};
 
 static parker parker_host = {&host_ops};

@@ -26,7 +26,7 @@ static void say(const struct body *b)
     int n =
         snprintf(text, sizeof text,
                  "weir: task '%s' overflowed its stack of %zu bytes (stack_bytes sets the size)\n",
-                 b->name, b->stack->context.bytes);
+                 b->name, body_stack(b)->context.bytes);
     ssize_t written = write(STDERR_FILENO, text, n > 0 ? (size_t)n : 0);
 
     (void)written;
@@ -38,7 +38,7 @@ static void on_fault(int signo, siginfo_t *info, void *ucontext)
     task *t = w ? w->current : NULL;
 
     (void)ucontext;
-    if (t && t->body && stack_guard_hit(t->body->stack, info->si_addr))
+    if (t && t->body && stack_guard_hit(body_stack(t->body), info->si_addr))
         say(t->body);
 
     /* Whoever handled it before us, or the default, gets it when the instruction faults

@@ -5,18 +5,21 @@
 
 #include "base/clock.h"
 #include "base/cpu.h"
-#include "task/sched.h"
+#include "task/turn.h"
 
 /* A look at the clock takes as long as a hand-off.  A deadline this far beyond the time
  * of the worker's last look is taken to lie ahead; if some task has kept the worker for
  * longer than that, the timer will say so at once. */
 static const int64_t CLOCK_MARGIN_NS = 10 * WEIR_MS;
 
-static bool has_passed(struct worker *w, int64_t at_ns)
+static __attribute__((noinline)) bool has_passed_by_now(struct worker *w, int64_t at_ns)
 {
-    if (at_ns <= 0 || at_ns == INT64_MAX)
-        return at_ns <= 0;
-    return at_ns - w->now_ns <= CLOCK_MARGIN_NS && at_ns <= worker_now(w);
+    return at_ns <= 0 || at_ns <= worker_now(w);
+}
+
+static inline bool has_passed(struct worker *w, int64_t at_ns)
+{
+    return at_ns <= w->now_ns + CLOCK_MARGIN_NS && has_passed_by_now(w, at_ns);
 }
 
 bool task_is_struck(const task *t)
@@ -69,7 +72,7 @@ static void sleep_now(struct worker *w, struct body *b, sleeper *s, int64_t dead
     b->deadline_ns = deadline_ns;
     atomic_poke(&b->waits_for, sleeper_waits_for(s));
     atomic_put(&b->parked_at_ns, w->now_ns);
-    if (!(s->flags & SLEEP_FIRM))
+    if (!(s->flags & SLEEP_FIRM) && (deadline_ns != INT64_MAX || b->shield))
         arm(w, b);
     worker_switch(w);
     timer_disarm(&w->timers, &b->timer);
@@ -101,28 +104,39 @@ static int task_park(parker *self, sleeper *s, struct weir_deadline deadline)
 
     if ((s->flags & SLEEP_AGAIN) && !atomic_cas(&s->state, &seen, ASLEEP))
         return 0;
-    if (s->flags & SLEEP_FIRM) {
-        sleep_now(w, t->body, s, INT64_MAX);
-        return 0;
+    if (!(s->flags & SLEEP_FIRM)) {
+        seen = ASLEEP;
+        if (task_is_struck(t) && atomic_cas(&s->state, &seen, AWAKE))
+            return WEIR_ECANCELED;
+        spin(w, s);
     }
-    seen = ASLEEP;
-    if (task_is_struck(t) && atomic_cas(&s->state, &seen, AWAKE))
-        return WEIR_ECANCELED;
-    spin(w, s);
     sleep_now(w, t->body, s, deadline.at_ns);
     return t->body->why;
 }
 
-static void task_unpark(parker *self, sleeper *s)
+/* Its deadline and a cancel end a sleep on its own thread only; so there, nobody else does
+ * at the same time, and looking and storing need not be one step. */
+static bool end_at_home(sleeper *s)
+{
+    bool asleep = atomic_peek(&s->state) == ASLEEP;
+
+    atomic_put(&s->state, DONE);
+    return asleep;
+}
+
+static uint8_t task_done(parker *self, sleeper *s)
 {
     task *t = task_of(self);
     struct worker *home = t->home; /* it is started, so this is for good */
 
-    (void)s;
-    if (home == worker_current)
-        worker_make_ready(home, t);
-    else
+    if (home == worker_current) {
+        worker_prefetch_woken(home, t, s);
+        if (end_at_home(s))
+            worker_make_ready(home, t);
+    } else if (sleeper_end(s)) {
         worker_post(home, t);
+    }
+    return 0;
 }
 
 static void task_give_way(parker *self)
@@ -137,7 +151,7 @@ const struct parker_ops task_parker_ops = {
     .begins = ASLEEP,
     .refusal = task_refusal,
     .park = task_park,
-    .unpark = task_unpark,
+    .done = task_done,
     .give_way = task_give_way,
 };
 

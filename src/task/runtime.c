@@ -73,15 +73,6 @@ void runtime_cancel_all(struct weir_runtime *rt)
 
 /* ---- spawning --------------------------------------------------------------- */
 
-static task *new_task(struct weir_runtime *rt, struct task_code code)
-{
-    task *t = task_new(worker_current, code);
-
-    if (t && atomic_get(&rt->cancelling))
-        atomic_swap(&t->cancelled, 1); /* it will find out by itself */
-    return t;
-}
-
 /* Take a place under the limit, if there is one. */
 static bool count_in(struct weir_runtime *rt)
 {
@@ -105,31 +96,33 @@ static void hand_out(struct weir_runtime *rt, task *t)
     worker_give_fresh(&rt->workers[i], t);
 }
 
-int runtime_spawn(struct weir_runtime *rt, struct task_code code, struct weir_task *ret_task)
+int runtime_spawn(struct weir_runtime *rt, weir_fn *fn, void *arg, task_ended_fn *ended,
+                  struct weir_task *ret_task)
 {
-    struct worker *here = worker_current && worker_current->runtime == rt ? worker_current : NULL;
+    struct worker *here = worker_current;
 
     if (atomic_get(&rt->stop))
         return WEIR_ECLOSED;
     if (!count_in(rt))
         return WEIR_ENOSPC;
-    task *t = new_task(rt, code);
+    task *t = task_new(here, fn, arg, ended);
     if (t == NULL) {
         runtime_count_out(rt);
         return WEIR_ENOMEM;
     }
+    if (atomic_get(&rt->cancelling))
+        atomic_swap(&t->cancelled, 1); /* it will find out by itself */
 
-    struct weir_task handle = task_handle(t);
-    if (ret_task == NULL)
-        weir_task_detach(handle);
-    if (here) {
+    if (ret_task)
+        *ret_task = task_handle(t);
+    else
+        weir_task_detach(task_handle(t));
+    if (here && here->runtime == rt) {
         atomic_put(&here->spawned, here->spawned + 1);
         worker_queue_fresh(here, t);
     } else {
         hand_out(rt, t);
     }
-    if (ret_task)
-        *ret_task = handle;
     return 0;
 }
 
@@ -271,16 +264,17 @@ static int root_main(void *arg)
 static int spawn_root(struct weir_runtime *rt, struct root *root)
 {
     struct worker *w = &rt->workers[0];
-    task *t = task_new(NULL, (struct task_code){root_main, root, NULL});
+    task *t = task_new(NULL, root_main, root, NULL);
 
     if (t == NULL)
         return WEIR_ENOMEM;
     weir_task_detach(task_handle(t));
-    atomic_poke(&t->home, w);
     if (!worker_start(w, t)) {
         task_drop(t);
         return WEIR_ENOMEM;
     }
+    worker_prepare(t);
+    atomic_put(&t->home, w);
     count_in(rt); /* a limit is at least one */
     atomic_add(&rt->spawned_outside, 1);
     worker_make_ready(w, t);
@@ -365,7 +359,7 @@ int weir_runtime_close(struct weir_runtime *rt, struct weir_deadline deadline)
 int weir_runtime_spawn(struct weir_runtime *runtime, weir_fn *fn, void *arg,
                        struct weir_task *ret_task)
 {
-    return runtime_spawn(runtime, (struct task_code){fn, arg, NULL}, ret_task);
+    return runtime_spawn(runtime, fn, arg, NULL, ret_task);
 }
 
 struct weir_runtime *weir_runtime_self(void)

@@ -7,7 +7,7 @@
 #include "base/bug.h"
 #include "base/clock.h"
 #include "base/container.h"
-#include "base/cpu.h"
+#include "task/turn.h"
 
 /* How often a worker with enough to do looks at what others sent, and at clock and
  * descriptors: a look at the clock is worth three switches, one at epoll fifteen. */
@@ -17,7 +17,7 @@ __thread struct worker *worker_current;
 
 /* ---- what to run next -------------------------------------------------------- */
 
-int64_t worker_now(struct worker *w)
+__attribute__((noinline)) int64_t worker_now(struct worker *w)
 {
     return w->now_ns = clock_now_ns();
 }
@@ -55,38 +55,33 @@ static void shuffle(struct worker *w)
         worker_make_ready(w, queue_pop(&w->ready));
 }
 
-/* With many tasks, each stack is cold: fetch the one after next while the next one runs.
- * Few stay warm by themselves, and would only pay for it. */
-enum { MANY_STACKS = 64, LINES_A_STACK = 8 };
-
-static inline __attribute__((always_inline)) void prefetch_first(const struct worker *w)
+/* When there will be more to do than to take the next one: with a seed, each time. */
+static uint32_t next_due(const struct worker *w, uint32_t tick)
 {
-    const task *t = w->ready.first;
+    uint32_t turns = w->random ? 1 : TURNS_A_LOOK - tick % TURNS_A_LOOK;
 
-    if (t == NULL || w->started < MANY_STACKS)
-        return;
-    const char *body = (const char *)t->body;
-    __builtin_prefetch(body + sizeof(struct body));
-    for (ptrdiff_t line = 0; line < LINES_A_STACK; line++)
-        __builtin_prefetch(body - 64 * line); /* where a parked task's frames are */
+    if (w->limited && w->limit - tick < turns)
+        turns = w->limit - tick;
+    return tick + turns;
 }
 
 /* The next task in order, started or not; NULL when there is none. */
-static task *pick(struct worker *w)
+static __attribute__((noinline)) task *pick(struct worker *w)
 {
     uint32_t tick = w->tick + 1;
 
     if (w->limited && tick == w->limit)
         return NULL; /* the scheduler's turn: it returns to the host */
     atomic_poke(&w->tick, tick);
-    if (tick % TURNS_A_LOOK == 0 || w->ready.first == NULL)
+    w->due = next_due(w, tick);
+    if (tick % TURNS_A_LOOK == 0 || (w->ready.first == NULL && atomic_peek(&w->fresh_count) == 0))
         look_around(w, tick % TURNS_A_POLL == 0);
     if (w->random)
         shuffle(w);
     task *t = worker_pop_fresh(w, w->ready.first);
     if (t == NULL)
         t = queue_pop(&w->ready);
-    prefetch_first(w);
+    worker_prefetch_next(w);
     return t;
 }
 
@@ -96,9 +91,8 @@ static void task_main(void *arg);
 
 /* A body is read by dumps, from other threads: what they read is only ever changed by
  * atomic stores, or under the names' lock. */
-static void body_init(struct body *b, struct stack *stack)
+static void body_init(struct body *b)
 {
-    b->stack = stack;
     b->sleeper = NULL;
     b->why = 0;
     b->timer.place = 0;
@@ -125,9 +119,9 @@ bool worker_start(struct worker *w, task *t)
     if (stack == NULL)
         return false;
 
-    struct body *b = (struct body *)(void *)((char *)stack - sizeof *b);
-    body_init(b, stack);
-    context_prepare(&stack->context, b, task_main, b);
+    struct body *b = body_on(stack);
+    body_init(b);
+    stack->context.sp = NULL; /* see switch_to */
     adopt(w, b, t);
     w->started++;
     return true;
@@ -139,13 +133,13 @@ static void end(struct worker *w, task *t, int result)
     atomic_put(&w->ending, 1);
     atomic_put(&w->ended, w->ended + 1);
     runtime_count_out(w->runtime);
-    if (t->code.ended)
-        t->code.ended(t->code.arg, result);
+    if (t->ended)
+        t->ended(t->arg, result);
     task_finish(t, result);
     atomic_put(&w->ending, 0);
 }
 
-/* The next task that can run, with a stack; NULL when there is none. */
+/* The next in order, with a stack; NULL when there is none. */
 static task *pick_started(struct worker *w)
 {
     task *t;
@@ -160,65 +154,70 @@ static task *pick_started(struct worker *w)
     return t;
 }
 
-/* Make t, or for NULL the scheduler, what runs; returns where. */
-static struct context *become(struct worker *w, task *t)
+/* Whoever was started just now has nothing to go on with yet. */
+static void switch_to(struct worker *w, struct context *from, task *next)
 {
-    w->current = t;
-    parker_current = t ? &t->parker : w->outside;
-    return t ? &t->body->stack->context : &w->scheduler;
+    struct context *to = worker_become(w, next);
+
+    if (to->sp)
+        context_switch(from, to);
+    else
+        context_enter(from, to, next->body, task_main, next->body);
 }
 
-static _Noreturn void report_overflow(const struct body *b)
-{
-    char text[128];
-
-    snprintf(text, sizeof text, "weir: BUG: task '%s' overflowed its stack of %zu bytes\n", b->name,
-             b->stack->context.bytes);
-    bug(text);
-}
-
-/* Without a guard an overflow has by now overwritten what lies below. */
-static void check_stack(const struct body *b)
-{
-    if (!b->stack->guarded && (const char *)__builtin_frame_address(0) < b->stack->context.bottom)
-        report_overflow(b);
-}
-
-void worker_switch(struct worker *w)
+void worker_switch_with_care(struct worker *w)
 {
     task *self = w->current, *next = pick_started(w);
 
     if (next == self)
         return;
-    check_stack(self->body);
-    context_switch(&self->body->stack->context, become(w, next));
+    body_check_stack(self->body);
+    switch_to(w, &body_stack(self->body)->context, next);
+}
+
+void worker_prepare(task *t)
+{
+    context_prepare(&body_stack(t->body)->context, t->body, task_main, t->body);
+}
+
+_Noreturn __attribute__((cold)) void body_report_overflow(const struct body *b)
+{
+    char text[128];
+
+    snprintf(text, sizeof text, "weir: BUG: task '%s' overflowed its stack of %zu bytes\n", b->name,
+             body_stack(b)->context.bytes);
+    bug(text);
 }
 
 static void task_main(void *arg)
 {
     struct body *b = arg;
     struct worker *w = worker_current;
+    uint32_t tick = w->tick; /* as it is if nobody else has run since we were entered */
     task *next;
 
     context_entered();
     do {
         task *t = b->task;
-        int result = t->code.fn(t->code.arg);
+        int result = t->fn(t->arg);
 
         body_destroy_values(b);
         end(w, t, result);
-        next = pick(w);
+        tick++;
+        next = worker_next_ready(w);
+        if (next == NULL)
+            next = pick(w);
         if (next && next->body == NULL) { /* starts here: no switch, and a warm stack */
-            body_init(b, b->stack);
+            body_init(b);
             adopt(w, b, next);
-            become(w, next);
+            worker_become(w, next);
         }
     } while (next && next->body == b);
 
     /* We stay on this stack until the switch; nobody can take it before. */
     w->started--;
-    stack_put(&w->stacks, b->stack);
-    context_leave(become(w, next));
+    stack_put(&w->stacks, body_stack(b));
+    context_leave(worker_become(w, next), tick == w->tick);
 }
 
 static bool run_one(struct worker *w)
@@ -227,7 +226,7 @@ static bool run_one(struct worker *w)
 
     if (t == NULL)
         return false;
-    context_switch(&w->scheduler, become(w, t));
+    switch_to(w, &w->scheduler, t);
     return true;
 }
 
@@ -253,6 +252,7 @@ bool worker_step(struct worker *w, uint32_t most)
 {
     w->limited = true;
     w->limit = w->tick + most;
+    w->due = w->tick + 1;
     worker_current = w;
     parker_current = w->outside;
     context_of_thread(&w->scheduler);

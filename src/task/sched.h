@@ -21,6 +21,8 @@
 
 #include <pthread.h>
 
+#include <weir/event.h>
+
 #include "base/lock.h"
 #include "task/poll.h"
 #include "task/task.h"
@@ -59,6 +61,7 @@ struct worker {
     struct task_queue ready;      /* (w) started                                      */
     uint32_t order;               /* (w,a) of the next to join a queue                  */
     uint32_t started;             /* (w) how many bodies there are                    */
+    uint32_t due;                 /* (w) tick at which there is more to do than switch */
     uint32_t limit;               /* (w) tick at which to return to the host          */
     bool limited;                 /* (w) whether there is such                        */
     int64_t now_ns;               /* (w) the clock, some switches ago                 */
@@ -112,11 +115,11 @@ extern __thread struct worker *worker_current; /* the worker that this thread is
 
 /* ---- running ------------------------------------------------------------------- */
 
-/* Let the current task, which has seen to it that it will be found again, wait. */
-void worker_switch(struct worker *w);
-
 /* Give t, which is to run on w, a stack.  False if there is none to be had. */
 bool worker_start(struct worker *w, task *t);
+
+/* Make it one that can be queued although it has not run: its start is what it goes on with. */
+void worker_prepare(task *t);
 
 /* Append a started task of w's to its run queue. */
 static inline void worker_make_ready(struct worker *w, task *t)
@@ -192,7 +195,8 @@ uint64_t runtime_live(const struct weir_runtime *rt);
 void runtime_count_out(struct weir_runtime *rt);
 
 /* Spawn into rt, on this worker if it is one of its own. */
-int runtime_spawn(struct weir_runtime *rt, struct task_code code, struct weir_task *ret_task);
+int runtime_spawn(struct weir_runtime *rt, weir_fn *fn, void *arg, task_ended_fn *ended,
+                  struct weir_task *ret_task);
 
 /* From now on, stop when no task is left. */
 void runtime_begin_close(struct weir_runtime *rt);

@@ -132,8 +132,7 @@ int weir_scope_spawn(struct weir_scope *scope, weir_fn *fn, void *arg)
     *c = (child){.scope = scope, .fn = fn, .arg = arg};
     weir_countdown_up(&scope->running_, 1);
     struct worker *w = worker_current;
-    struct task_code code = {child_main, c, child_ended};
-    int r = w ? runtime_spawn(w->runtime, code, NULL) : WEIR_ECONTEXT;
+    int r = w ? runtime_spawn(w->runtime, child_main, c, child_ended, NULL) : WEIR_ECONTEXT;
     if (r < 0) {
         mem_free(c);
         weir_countdown_down(&scope->running_, 1);
@@ -144,7 +143,7 @@ int weir_scope_spawn(struct weir_scope *scope, weir_fn *fn, void *arg)
 /* Whoever is waited for may not wait. */
 static bool is_child_of(const task *t, const struct weir_scope *scope)
 {
-    return t && t->code.ended == child_ended && ((const child *)t->code.arg)->scope == scope;
+    return t && t->ended == child_ended && ((const child *)t->arg)->scope == scope;
 }
 
 int weir_scope_close(struct weir_scope *scope)

@@ -31,7 +31,7 @@ void worker_push_fresh(struct worker *w, task *t)
 {
     t->order = w->order;
     atomic_poke(&w->order, w->order + 1);
-    atomic_poke(&t->home, w);
+    atomic_put(&t->home, w); /* from now on visitors may look at it */
     lock_fresh(w);
     queue_push(&w->fresh, t);
     atomic_poke(&w->fresh_count, w->fresh_count + 1);
@@ -181,7 +181,7 @@ void worker_give_fresh(struct worker *w, task *t)
 {
     struct weir_runtime *rt = w->runtime;
 
-    atomic_poke(&t->home, w);
+    atomic_put(&t->home, w); /* from now on visitors may look at it */
     if (rt->worker_count == 1) {
         worker_post(w, t);
         return;

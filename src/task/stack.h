@@ -26,9 +26,9 @@
 
 enum { STACK_MIN = 16 * 1024, STACK_DEFAULT = 64 * 1024 };
 
-/* At the top of the stack that it describes. */
+/* At the top of the stack that it describes, on a cache line of its own. */
 struct stack {
-    struct stack *next; /* in the pool */
+    _Alignas(64) struct stack *next; /* in the pool */
     struct context context;
     unsigned valgrind_id;
     bool guarded;

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 void switch_stacks(void **save_sp, void *to_sp);
+void switch_begin(void **save_sp, void *top, void (*fn)(void *arg), void *arg);
 extern const char switch_entry[];
 
 /* ---- what the watchers are told --------------------------------------------- */
@@ -130,7 +131,16 @@ void context_switch(struct context *from, struct context *to)
     after_switch(from->fake_stack);
 }
 
-_Noreturn void context_leave(struct context *to)
+void context_enter(struct context *from, struct context *to, void *top, void (*fn)(void *arg),
+                   void *arg)
+{
+    to->fake_stack = NULL;
+    before_switch(&from->fake_stack, to);
+    switch_begin(&from->sp, (void *)((uintptr_t)top & ~(uintptr_t)15), fn, arg);
+    after_switch(from->fake_stack);
+}
+
+_Noreturn void context_leave(struct context *to, bool back)
 {
 #ifdef SWITCH_TSAN
     /* Neither this function nor task_main will return, and TSan keeps the stack's name for
@@ -140,9 +150,15 @@ _Noreturn void context_leave(struct context *to)
 #endif
     before_switch(NULL, to); /* NULL: ASan frees what it kept for this stack */
 #if defined(__x86_64__)
-    __asm__ volatile("movq %0, %%rsp\n\tjmp switch_resume" : : "r"(to->sp) : "memory");
+    if (back)
+        __asm__ volatile("movq %0, %%rsp\n\tjmp switch_back" : : "r"(to->sp) : "memory");
+    else
+        __asm__ volatile("movq %0, %%rsp\n\tjmp switch_resume" : : "r"(to->sp) : "memory");
 #elif defined(__aarch64__)
-    __asm__ volatile("mov sp, %0\n\tb switch_resume" : : "r"(to->sp) : "memory");
+    if (back)
+        __asm__ volatile("mov sp, %0\n\tb switch_back" : : "r"(to->sp) : "memory");
+    else
+        __asm__ volatile("mov sp, %0\n\tb switch_resume" : : "r"(to->sp) : "memory");
 #endif
     __builtin_unreachable();
 }

@@ -7,6 +7,7 @@
 #ifndef WEIR_TASK_SWITCH_H
 #define WEIR_TASK_SWITCH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -42,8 +43,14 @@ void context_entered(void);
 
 void context_switch(struct context *from, struct context *to);
 
-/* The same for good: the stack that we are on is not to be switched to again. */
-_Noreturn void context_leave(struct context *to);
+/* The same to a stack on which nothing runs yet, and without preparing it: fn(arg), which
+ * must not return, from `top` down. */
+void context_enter(struct context *from, struct context *to, void *top, void (*fn)(void *arg),
+                   void *arg);
+
+/* The same for good: the stack that we are on is not to be switched to again.  `back` is a
+ * guess, for the processor's sake: that it was entered from `to`, and not left since. */
+_Noreturn void context_leave(struct context *to, bool back);
 
 /* TSan's name for a new stack; NULL in other builds.  Kept with the stack and not with
  * the task: making one takes 8 us. */

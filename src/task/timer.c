@@ -83,11 +83,8 @@ void timer_arm(struct timer_heap *heap, struct timer *timer, int64_t at_ns)
     sift_up(heap, heap->count++, (struct timer_entry){at_ns, timer});
 }
 
-void timer_disarm(struct timer_heap *heap, struct timer *timer)
+void timer_remove(struct timer_heap *heap, struct timer *timer)
 {
-    if (timer->place == 0)
-        return;
-
     uint32_t i = timer->place - 1;
     struct timer_entry last = heap->entries[--heap->count];
 
@@ -106,6 +103,6 @@ struct timer *timer_pop(struct timer_heap *heap, int64_t now_ns)
         return NULL;
 
     struct timer *timer = heap->entries[0].timer;
-    timer_disarm(heap, timer);
+    timer_remove(heap, timer);
     return timer;
 }

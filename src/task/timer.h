@@ -32,8 +32,14 @@ void timer_heap_fini(struct timer_heap *heap);
 
 void timer_arm(struct timer_heap *heap, struct timer *timer, int64_t at_ns);
 
+void timer_remove(struct timer_heap *heap, struct timer *timer); /* it is armed */
+
 /* Does nothing if it is not armed. */
-void timer_disarm(struct timer_heap *heap, struct timer *timer);
+static inline void timer_disarm(struct timer_heap *heap, struct timer *timer)
+{
+    if (timer->place)
+        timer_remove(heap, timer);
+}
 
 /* The soonest moment; INT64_MAX when there is none. */
 static inline int64_t timer_next_ns(const struct timer_heap *heap)

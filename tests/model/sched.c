@@ -64,7 +64,7 @@ static _Noreturn void leave(enum verdict verdict)
         longjmp(run.alone, 1);
     run.running = -1;
     tls_exchange(run.flow[last].tls, fresh_tls);
-    context_leave(&run.outside);
+    context_leave(&run.outside, false);
 }
 
 _Noreturn void model_fail(const char *fmt, ...)

@@ -207,7 +207,7 @@ TEST(on_one_worker_a_release_makes_the_waiter_ready_and_it_runs_in_its_turn)
     CHECK_EQ(weir_task_yield(), 0);
     CHECK_STR(said, "q");
     waiter *record = nth_waiter(&s.slots, 0);
-    const struct stack *stack = s.task.slot_->body->stack;
+    const struct stack *stack = body_stack(s.task.slot_->body);
     CHECK(TEST_ASAN || ((const char *)record > stack->context.bottom && /* ASan moves locals */
                         (const char *)record < (const char *)stack));
     CHECK_EQ(w->timers.count, 1);

@@ -22,9 +22,7 @@ import gdb.types
 import gdb.unwinder
 
 # Of struct weir_task_'s life, in src/task/task.c.
-HOLDERS = (1 << 29) - 1
-# Of struct weir_waitq_'s word, in src/core/waitq.h.
-FLAGS = 7
+ENDED = 1 << 31
 
 # By architecture: what the stack pointer is called; what switch_stacks left above where it
 # was saved, eight bytes each; and how many bytes it took altogether.
@@ -38,7 +36,8 @@ class SavedRegisters:
     """Those of a task that does not run."""
 
     def __init__(self, body):
-        sp = int(body["stack"]["context"]["sp"])
+        stack = (body + 1).cast(gdb.lookup_type("struct stack").pointer())
+        sp = int(stack["context"]["sp"])
         arch = gdb.selected_inferior().architecture().name()
         if arch not in LAYOUTS:
             raise gdb.GdbError("weir: how tasks are switched on %s is not known" % arch)
@@ -145,10 +144,15 @@ def running_on(task):
     return "on thread %d" % thread.num if thread else "on the thread of weir_run"
 
 
+def has_ended(task):
+    """And has not been joined; then the record is free."""
+    return bool(int(task["queue"]["word"]) & ENDED)
+
+
 def state(task, now_ns):
     """State, what it waits for, since when: three strings."""
     body = task["body"]
-    if int(task["ended"]["queue_"]["word"]) & ~FLAGS:
+    if has_ended(task):
         return "ended", "", ""
     if not body:
         return "unstarted", "", ""
@@ -184,7 +188,7 @@ With bt, a backtrace of each that has begun and does not run follows."""
         command, _, rest = argument.strip().partition(" ")
         if command not in ("", "bt"):
             raise gdb.GdbError("Usage: weir tasks [bt [ARGUMENTS OF backtrace]]")
-        records = [t for t in all_records() if int(t["life"]) & HOLDERS]
+        records = [t for t in all_records() if t["home"] or has_ended(t)]
         now_ns = clock_ns(records)
         for task in records:
             self.show(task, now_ns, rest if command else None)
@@ -196,7 +200,7 @@ With bt, a backtrace of each that has begun and does not run follows."""
         has_body = doing in ("running", "ready", "parked")
         name = body["name"].string() if has_body else ""
         if not name:
-            name = task["code"]["fn"].format_string(symbols=True, raw=True)
+            name = task["fn"].format_string(symbols=True, raw=True)
             name = re.sub(r"^.*<(.*)>$", r"\1", name)
         print(("%-31s  %-9s  %-12s  %s" % (name, doing, what, since)).rstrip())
         if backtrace is not None and doing in ("ready", "parked"):

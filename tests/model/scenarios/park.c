@@ -107,18 +107,19 @@ static int strange_park(parker *self, sleeper *s, struct weir_deadline deadline)
     return 0;
 }
 
-static void strange_unpark(parker *self, sleeper *s)
+static uint8_t strange_done(parker *self, sleeper *s)
 {
     (void)self;
-    (void)s;
-    MODEL_CHECK_EQ(atomic_add(&the.flag, 1), 1);
+    if (sleeper_end(s))
+        MODEL_CHECK_EQ(atomic_add(&the.flag, 1), 1);
+    return 0;
 }
 
 static const struct parker_ops strange_ops = {
     .begins = ASLEEP,
     .refusal = strange_refusal,
     .park = strange_park,
-    .unpark = strange_unpark,
+    .done = strange_done,
 };
 
 static parker strange = {&strange_ops};
