@@ -354,7 +354,7 @@ static int ask_in(struct local *local, struct name *n, struct ask *ask,
         return r == WEIR_ETIMEDOUT ? refusal : r;
     }
 
-    struct call c = {.index = index, .joined = r == ASK_JOINED};
+    struct call c = {.index = index, .patience_ns = 10 * WEIR_US, .joined = r == ASK_JOINED};
     c.word = atomic_get(&l->entries[index].word);
     if (r == ASK_QUEUED) {
         l->entries[index].since_ns = clock_real_ns();

@@ -38,6 +38,7 @@ struct shm_segment {
 struct shm {
     struct local local;
     struct shm_client client;
+    int64_t patience_ns; /* the keeper's; see shm_wait.c */
 };
 
 struct shm_name {

@@ -10,8 +10,10 @@
  * Tasks wait for an event; the keeper's thread sleeps on their behalf, on its bell and on
  * the same deaths.
  *
- * Two exceptions.  Who cannot be watched (more than 126 holders; a holder that has called
- * exec, or whose first thread has ended) is asked for every 20 ms.  And everybody looks
+ * Two exceptions.  Who cannot be watched is asked for, first after 10 us and then less and
+ * less often, down to every 20 ms: one of more than 126 holders; one that has called exec, or
+ * whose first thread has ended; and one that is dying, since the kernel marks its mutex some
+ * 100 us before it lets go of the descriptors.  And everybody looks
  * again after half a second, in case the one who was woken by a death was itself killed
  * before it could do anything about it. */
 #include "named/backend/shm.h"
@@ -25,7 +27,7 @@
 #include "core/park.h"
 #include "named/keeper.h"
 
-static const int64_t POLL_NS = 20 * WEIR_MS;
+static const int64_t FIRST_POLL_NS = 10 * WEIR_US, LAST_POLL_NS = 20 * WEIR_MS;
 static const int64_t BACKSTOP_NS = 500 * WEIR_MS;
 
 /* About 20 us: as long as a wake-up across CPUs takes. */
@@ -35,6 +37,7 @@ enum { SPIN_PAUSES = 800 };
 struct vigil {
     struct futex_watch watches[FUTEX_WATCH_MAX];
     uint32_t count;
+    bool blind; /* there is somebody who cannot be watched */
     int64_t until_ns;
 };
 
@@ -45,7 +48,7 @@ static int64_t earlier(int64_t a, int64_t b)
 
 /* ---- whom to watch ------------------------------------------------------------------- */
 
-static void watch_owner(struct shm *shm, const struct entry *e, struct vigil *vigil, int64_t now_ns)
+static void watch_owner(struct shm *shm, const struct entry *e, struct vigil *vigil)
 {
     if (e->client == shm->client.index && e->life == shm->client.life)
         return; /* when we die, we need not be told */
@@ -53,30 +56,40 @@ static void watch_owner(struct shm *shm, const struct entry *e, struct vigil *vi
         shm_watch_death(&shm->client, e->client, e->life, &vigil->watches[vigil->count]))
         vigil->count++;
     else
-        vigil->until_ns = earlier(vigil->until_ns, now_ns + POLL_NS);
+        vigil->blind = true;
 }
 
 /* Under the lock, for an entry that waits. */
-static void watch_for(struct shm *shm, const struct name *n, uint32_t index, struct vigil *vigil,
-                      int64_t now_ns)
+static void watch_for(struct shm *shm, const struct name *n, uint32_t index, struct vigil *vigil)
 {
     const ledger *l = &n->ledger;
     const struct entry *e = &l->entries[index];
 
     if (e->prev) {
-        watch_owner(shm, &l->entries[e->prev], vigil, now_ns);
+        watch_owner(shm, &l->entries[e->prev], vigil);
         return;
     }
     vigil->until_ns = earlier(vigil->until_ns, l->head->next_deadline_ns);
     for (uint32_t i = l->head->held.first; i; i = l->entries[i].next)
         if (!(l->entries[i].flags & ENTRY_DETACHED))
-            watch_owner(shm, &l->entries[i], vigil, now_ns);
+            watch_owner(shm, &l->entries[i], vigil);
 }
 
 /* Not all at the same time. */
 static int64_t backstop_ns(int64_t now_ns)
 {
     return now_ns + BACKSTOP_NS / 2 + (int64_t)(id_random() % (uint64_t)BACKSTOP_NS);
+}
+
+/* How long to sleep blindly: twice as long as the last time. */
+static void shorten(struct vigil *vigil, int64_t *patience_ns, int64_t now_ns)
+{
+    if (!vigil->blind) {
+        *patience_ns = FIRST_POLL_NS;
+        return;
+    }
+    vigil->until_ns = earlier(vigil->until_ns, now_ns + *patience_ns);
+    *patience_ns = earlier(*patience_ns * 2, LAST_POLL_NS);
 }
 
 static int keep(const struct vigil *vigil)
@@ -109,8 +122,7 @@ static bool changed_soon(const struct name *n, struct call *c)
 }
 
 /* False: it is over before it began, or somebody has died already. */
-static bool prepare(struct local *local, struct name *n, const struct call *c, struct vigil *vigil,
-                    int64_t now_ns)
+static bool prepare(struct local *local, struct name *n, const struct call *c, struct vigil *vigil)
 {
     struct shm *shm = shm_of(local);
 
@@ -120,7 +132,7 @@ static bool prepare(struct local *local, struct name *n, const struct call *c, s
         return true; /* look again later */
     bool waits = is_waiting(n, c);
     if (waits)
-        watch_for(shm, n, c->index, vigil, now_ns);
+        watch_for(shm, n, c->index, vigil);
     local->ops->unlock(local, n);
     return waits;
 }
@@ -128,14 +140,16 @@ static bool prepare(struct local *local, struct name *n, const struct call *c, s
 int shm_sleep(struct local *local, struct name *n, struct call *c, struct weir_deadline deadline)
 {
     uint32_t *asleep = &n->ledger.entries[c->index].asleep;
-    int64_t now_ns = clock_real_ns();
     struct vigil vigil;
 
     if (changed_soon(n, c))
         return 0;
+    int64_t now_ns = clock_real_ns();
     vigil.until_ns = earlier(deadline.at_ns, backstop_ns(now_ns));
-    if (!prepare(local, n, c, &vigil, now_ns))
+    vigil.blind = false;
+    if (!prepare(local, n, c, &vigil))
         return 0;
+    shorten(&vigil, &c->patience_ns, now_ns);
 
     /* Announced before the kernel compares the word; see shm_wake. */
     (void)atomic_swap(asleep, 1);
@@ -186,7 +200,7 @@ int64_t shm_tend(struct backend *b, int64_t now_ns)
     int64_t count = names_pin_all(&local->names, &all);
 
     if (count < 0)
-        return now_ns + POLL_NS;
+        return now_ns + LAST_POLL_NS;
     for (int64_t i = 0; i < count; i++) {
         if (has_calls(all[i])) {
             local_tell_calls(local, all[i]);
@@ -206,7 +220,7 @@ static void watch_for_calls(struct local *local, struct name *n, struct vigil *v
         return;
     const struct call *c = n->first_call; /* those behind it depend on it */
     if (c && word_state(atomic_get(&n->ledger.entries[c->index].word)) == WAITING)
-        watch_for(shm_of(local), n, c->index, vigil, now_ns);
+        watch_for(shm_of(local), n, c->index, vigil);
     else if (c)
         vigil->until_ns = now_ns;
     local->ops->unlock(local, n);
@@ -228,5 +242,6 @@ void shm_rest(struct backend *b, uint32_t seen, int64_t until_ns)
     }
     if (count >= 0)
         mem_free(all);
+    shorten(&vigil, &shm_of(local)->patience_ns, now_ns);
     keep(&vigil);
 }
