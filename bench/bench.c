@@ -233,10 +233,17 @@ static void print_role(const struct bench_question *question, const struct sampl
 
 static void print_goal(const struct bench_goal *goal)
 {
+    static const char *const keys[] = {
+        [BENCH_AT_MOST] = "at_most",
+        [BENCH_AT_LEAST_FASTER] = "at_least_faster",
+        [BENCH_GOOD_CASE] = "at_least_faster",
+        [BENCH_AT_LEAST] = "at_least",
+    };
+
     printf("{");
     if (goal->peer)
         printf("\"peer\":\"%s\",", goal->peer);
-    printf("\"%s\":%g", goal->bound == BENCH_AT_MOST ? "at_most" : "at_least_faster", goal->times);
+    printf("\"%s\":%g", keys[goal->bound], goal->times);
     printf("%s}", goal->bound == BENCH_GOOD_CASE ? ",\"good_case\":true" : "");
 }
 
@@ -266,8 +273,8 @@ static void ask(const struct bench_question *question)
     if (options.at_most && repeat > options.at_most)
         repeat = options.at_most;
     run_repetitions(question, repeat, results);
-    printf("{\"question\":\"%s\",\"unit\":\"%s\",\"better\":\"less\",\"weir\":", question->name,
-           question->unit);
+    printf("{\"question\":\"%s\",\"unit\":\"%s\",\"better\":\"%s\",\"weir\":", question->name,
+           question->unit, strncmp(question->unit, "per ", 4) == 0 ? "more" : "less");
     print_number(weir_median(question, results));
     print_role(question, results, BENCH_PEER, "peers");
     print_role(question, results, BENCH_WEAKER, "weaker");

@@ -41,6 +41,7 @@ enum bench_bound {
     BENCH_AT_MOST = 1,     /* weir takes at most this many times what the peer takes */
     BENCH_AT_LEAST_FASTER, /* the peer takes at least this many times what weir takes */
     BENCH_GOOD_CASE,       /* the same, but hoped for rather than required */
+    BENCH_AT_LEAST,        /* of a rate: weir reaches at least this many times the peer's */
 };
 
 struct bench_goal {
@@ -53,7 +54,7 @@ enum { BENCH_CASES_MAX = 12, BENCH_GOALS_MAX = 10 };
 
 struct bench_question {
     const char *name;
-    const char *unit;
+    const char *unit;     /* of a cost; "per ..." of a rate, of which more is better */
     unsigned cpus_needed; /* with fewer it is not asked */
     struct bench_case cases[BENCH_CASES_MAX];
     struct bench_goal goals[BENCH_GOALS_MAX];

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """peer_asyncio.py QUESTION N asks asyncio what the task_*.c programs ask weir's tasks, and
-prints the nanoseconds that one operation took.
+lease_mem_pair.c its leases, and prints the nanoseconds that one operation took.
 """
 import asyncio
 import sys
@@ -33,6 +33,16 @@ async def handoff(n):
     return (time.perf_counter_ns() - start) / (2 * n)
 
 
+async def pair(n):
+    """Acquire and release, with nobody else there."""
+    sem = asyncio.Semaphore(1)
+    start = time.perf_counter_ns()
+    for _ in range(n):
+        await sem.acquire()
+        sem.release()
+    return (time.perf_counter_ns() - start) / n
+
+
 async def nothing():
     pass
 
@@ -56,7 +66,13 @@ async def timers(n):
     return (time.perf_counter_ns() - start) / n
 
 
-QUESTIONS = {"yield": yields, "handoff": handoff, "spawn_join": spawn_join, "timers": timers}
+QUESTIONS = {
+    "yield": yields,
+    "handoff": handoff,
+    "pair": pair,
+    "spawn_join": spawn_join,
+    "timers": timers,
+}
 
 
 def main():
