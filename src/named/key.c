@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "named/key.h"
 
+#include <string.h>
+
 #include <weir/store.h>
 
 #include "named/why.h"
@@ -21,4 +23,9 @@ int name_key(const char *text, struct name_key *ret)
         .hash = (hash ^ hash >> 32) * UINT64_C(0x9E3779B97F4A7C15),
     };
     return 0;
+}
+
+void name_copy(char *to, const char *text)
+{
+    memcpy(to, text, strnlen(text, WEIR_NAME_MAX) + 1);
 }

@@ -14,4 +14,7 @@ struct name_key {
 /* 0, or WEIR_EINVAL and its sentence: a name has 1 to WEIR_NAME_MAX bytes. */
 int name_key(const char *text, struct name_key *ret);
 
+/* One that has been checked. */
+void name_copy(char *to, const char *text);
+
 #endif

@@ -120,7 +120,7 @@ int weir_lease_acquire(struct weir_store *store, const struct weir_lease_request
         r = make_ask(request, &ask);
     if (r == 0)
         r = prepare(store, request, &tended);
-    if (r < 0)
+    if (r != 0)
         return r;
 
     r = b->ops->acquire(b, &key, &ask, deadline, &grant);
@@ -171,7 +171,7 @@ int weir_lease_renew(struct weir_store *store, const char *name, struct weir_lea
         r = keeper_start(&store->keeper);
     if (r == 0)
         r = b->ops->renew(b, &key, id, ttl_ns, &expires_at_ns);
-    if (r < 0)
+    if (r != 0)
         return r;
     lease->expires_at_ns = expires_at_ns;
     tended_renewed(store, lease, ttl_ns);

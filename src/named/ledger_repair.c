@@ -99,30 +99,52 @@ static void count_leased(ledger *l, const struct entry *e)
         l->head->next_deadline_ns = e->deadline_ns;
 }
 
+/* Which list an entry belongs to, or NULL. */
+struct lists {
+    uint32_t waiting, leased, free;
+};
+
+static uint32_t *list_of(struct lists *lists, enum entry_state state)
+{
+    switch (state) {
+    case FREE:
+        return &lists->free;
+    case WAITING:
+        return &lists->waiting;
+    case GRANTED:
+    case HELD:
+        return &lists->leased;
+    case ENDED:
+        break;
+    }
+    return NULL;
+}
+
+static void sort_in(ledger *l, uint32_t index, struct lists *lists)
+{
+    enum entry_state state = state_at(l, index);
+    uint32_t *list = list_of(lists, state);
+
+    if (list) {
+        entry_at(l, index)->next = *list;
+        *list = index;
+    }
+    if (is_leased(state))
+        count_leased(l, entry_at(l, index));
+    if (is_leased(state) || state == WAITING)
+        bucket_push(l, index);
+}
+
 void ledger_repair(ledger *l)
 {
-    uint32_t waiting = NO_ENTRY, leased = NO_ENTRY;
+    struct lists lists = {NO_ENTRY, NO_ENTRY, NO_ENTRY};
 
     forget_derived(l);
-    for (uint32_t i = l->head->fresh; i > 0; i--) {
-        struct entry *e = entry_at(l, i);
-        enum entry_state state = state_at(l, i);
-        uint32_t *list = state == WAITING   ? &waiting
-                         : is_leased(state) ? &leased
-                         : state == FREE    ? &l->head->free
-                                            : NULL;
-
-        if (list) {
-            e->next = *list;
-            *list = i;
-        }
-        if (is_leased(state))
-            count_leased(l, e);
-        if (state == WAITING || is_leased(state))
-            bucket_push(l, i);
-    }
-    chain_up(l, &l->head->queue, sorted(l, waiting, ticket_of));
-    chain_up(l, &l->head->held, sorted(l, leased, token_of));
+    for (uint32_t i = l->head->fresh; i > 0; i--)
+        sort_in(l, i, &lists);
+    l->head->free = lists.free;
+    chain_up(l, &l->head->queue, sorted(l, lists.waiting, ticket_of));
+    chain_up(l, &l->head->held, sorted(l, lists.leased, token_of));
 }
 
 /* ---- proof ------------------------------------------------------------------------------- */

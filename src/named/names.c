@@ -85,7 +85,7 @@ struct name *names_add(struct names *names, struct name *n)
 
     if (crowded) {
         size = size ? size * 2 : FIRST_BUCKETS;
-        spare = mem_alloc(size * sizeof *spare);
+        spare = mem_alloc(size * sizeof(struct name *));
     }
     lock_take(&names->lock);
     if (spare && (names->buckets == NULL || size > names->mask + 1))

@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/lock.h"
+#include "named/key.h"
 #include "named/lease.h"
 #include "task/task.h"
 
@@ -33,7 +34,7 @@ static void task_ended(void *value)
         struct owned *o = owner->first;
         struct weir_store *store = o ? o->store : NULL;
         if (o) {
-            strcpy(name, o->name);
+            name_copy(name, o->name);
             memcpy(id, o->id, ID_BYTES);
         }
         lock_drop(&owners_lock);

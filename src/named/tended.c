@@ -124,7 +124,7 @@ static struct tended *tended_new(const char *name)
 
     if (t) {
         t->fd = -1;
-        strcpy(t->name, name); /* checked */
+        name_copy(t->name, name);
     }
     return t;
 }
@@ -324,7 +324,7 @@ struct called {
 static void copy_call(const struct tended *t, struct called *copy)
 {
     memcpy(copy->id, t->id, ID_BYTES);
-    strcpy(copy->name, t->name);
+    name_copy(copy->name, t->name);
     name_key(copy->name, &copy->key); /* which was good once */
 }
 

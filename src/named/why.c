@@ -13,6 +13,7 @@ int why(int r, const char *format, ...)
     va_list args;
 
     va_start(args, format);
+    /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): it was begun just now */
     vsnprintf(sentence, sizeof sentence, format, args);
     va_end(args);
     return r;

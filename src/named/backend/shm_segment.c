@@ -57,7 +57,7 @@ static void segment_fill(void *memory, const void *arg)
     pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
     pthread_mutex_init(&segment->lock, &attributes);
     pthread_mutexattr_destroy(&attributes);
-    strcpy(segment->name, birth->text);
+    name_copy(segment->name, birth->text);
     segment->head.limit = birth->limit;
     segment->head.last_token = birth->token;
     segment->head.capacity = SHM_FIRST_ENTRIES;
@@ -75,22 +75,22 @@ static int open_segment(struct shm *shm, const char *file, const struct birth *b
                         struct shm_segment **ret, ino_t *ret_inode)
 {
     int fd = shm_file_open(shm_client_directory(&shm->client), file, &segment_format, birth);
-    struct stat st;
+    struct stat st = {.st_size = 0};
 
     if (fd < 0)
         return fd;
     struct shm_segment *segment = shm_file_map(fd, sizeof *segment);
-    int r = segment == NULL || fstat(fd, &st) < 0 ? -errno : 0;
+    fstat(fd, &st);
     close(fd);
-    if (r == 0 && (size_t)st.st_size < bytes_for(segment->head.capacity))
-        r = why(WEIR_EPROTO, "%s in the store's directory has been cut short", file);
-    if (r < 0 && segment)
+    if (segment == NULL)
+        return WEIR_ENOMEM;
+    if ((size_t)st.st_size < bytes_for(segment->head.capacity)) {
         munmap(segment, sizeof *segment);
-    if (r == 0) {
-        *ret = segment;
-        *ret_inode = st.st_ino;
+        return why(WEIR_EPROTO, "%s in the store's directory has been cut short", file);
     }
-    return r;
+    *ret = segment;
+    *ret_inode = st.st_ino;
+    return 0;
 }
 
 /* ---- names ----------------------------------------------------------------------------- */
@@ -158,11 +158,11 @@ static int name_new(struct shm *shm, struct shm_segment *segment, ino_t inode,
 
 int shm_name_open(struct shm *shm, const char *file, struct shm_name **ret)
 {
-    struct shm_segment *segment;
-    ino_t inode;
+    struct shm_segment *segment = NULL;
+    ino_t inode = 0;
     int r = open_segment(shm, file, NULL, &segment, &inode);
 
-    return r < 0 ? r : name_new(shm, segment, inode, ret);
+    return r != 0 ? r : name_new(shm, segment, inode, ret);
 }
 
 void shm_unmake(struct local *local, struct name *n)
@@ -191,17 +191,17 @@ static int shm_make(struct local *local, const struct name_key *key, uint64_t li
 {
     struct shm *shm = shm_of(local);
     struct birth birth = {key->text, limit, limit ? first_token(shm) : 0};
-    struct shm_segment *segment;
+    struct shm_segment *segment = NULL;
     struct shm_name *n;
-    ino_t inode;
+    ino_t inode = 0;
     char file[40];
 
     file_of(key->text, key->hash, file);
     int r = open_segment(shm, file, limit ? &birth : NULL, &segment, &inode);
-    if (r < 0)
+    if (r != 0)
         return r == -ENOENT ? WEIR_ENOTHELD : r;
     r = name_new(shm, segment, inode, &n);
-    if (r < 0)
+    if (r != 0)
         return r;
     if (strcmp(n->name.text, key->text) != 0) {
         shm_unmake(local, &n->name);
