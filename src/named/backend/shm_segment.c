@@ -86,7 +86,8 @@ static int open_segment(struct shm *shm, const char *file, const struct birth *b
         return WEIR_ENOMEM;
     if ((size_t)st.st_size < bytes_for(segment->head.capacity)) {
         munmap(segment, sizeof *segment);
-        return why(WEIR_EPROTO, "%s in the store's directory has been cut short", file);
+        why(WEIR_EPROTO, "%s in the store's directory has been cut short", file);
+        return WEIR_EPROTO;
     }
     *ret = segment;
     *ret_inode = st.st_ino;
@@ -158,8 +159,8 @@ static int name_new(struct shm *shm, struct shm_segment *segment, ino_t inode,
 
 int shm_name_open(struct shm *shm, const char *file, struct shm_name **ret)
 {
-    struct shm_segment *segment = NULL;
-    ino_t inode = 0;
+    struct shm_segment *segment;
+    ino_t inode;
     int r = open_segment(shm, file, NULL, &segment, &inode);
 
     return r != 0 ? r : name_new(shm, segment, inode, ret);
@@ -191,9 +192,9 @@ static int shm_make(struct local *local, const struct name_key *key, uint64_t li
 {
     struct shm *shm = shm_of(local);
     struct birth birth = {key->text, limit, limit ? first_token(shm) : 0};
-    struct shm_segment *segment = NULL;
+    struct shm_segment *segment;
     struct shm_name *n;
-    ino_t inode = 0;
+    ino_t inode;
     char file[40];
 
     file_of(key->text, key->hash, file);
