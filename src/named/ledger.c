@@ -120,9 +120,27 @@ static void bury_waiters(ledger *l)
     }
 }
 
+/* After a shrink: send those away who wait for more than there can be. */
+static void refuse_too_heavy(ledger *l, struct news *news)
+{
+    uint32_t next;
+
+    for (uint32_t i = l->head->shrunk ? l->head->queue.first : NO_ENTRY; i; i = next) {
+        struct entry *e = entry_at(l, i);
+
+        if (news_is_full(news))
+            return; /* and go on the next time */
+        next = e->next;
+        if (e->weight > l->head->limit)
+            entry_throw_out(l, e, WEIR_EINVAL, news);
+    }
+    l->head->shrunk = 0;
+}
+
 void ledger_tend(ledger *l, int64_t now_ns, struct news *news)
 {
     expire(l, now_ns, news);
+    refuse_too_heavy(l, news);
     if (l->ops->is_dead) {
         bury_holders(l, news);
         bury_waiters(l);
@@ -227,8 +245,10 @@ int ledger_release(ledger *l, const uint8_t id[ID_BYTES], int64_t now_ns, struct
 {
     expire(l, now_ns, news);
     struct entry *e = holding(l, id);
-    if (e == NULL)
+    if (e == NULL) {
+        serve(l, now_ns, news); /* it may have expired just now */
         return WEIR_ENOTHELD;
+    }
     if (e->flags & ENTRY_BELL)
         news_tell(l, e, news);
     entry_describe(l, e, WEIR_NOTICE_RELEASED, ret);
@@ -243,8 +263,10 @@ int ledger_renew(ledger *l, const uint8_t id[ID_BYTES], int64_t ttl_ns, int64_t 
 {
     expire(l, now_ns, news);
     struct entry *e = holding(l, id);
-    if (e == NULL)
+    if (e == NULL) {
+        serve(l, now_ns, news);
         return WEIR_ENOTHELD;
+    }
     e->ttl_ns = ttl_ns;
     entry_set_deadline(l, e, ttl_ns ? now_ns + ttl_ns : INT64_MAX);
     serve(l, now_ns, news); /* something else may have expired */
@@ -278,6 +300,7 @@ void ledger_leave(ledger *l, uint32_t index, int why, int64_t now_ns, struct new
     if (e->next)
         news_tell_next(l, e->next, news);
     *(why == WEIR_ETIMEDOUT ? &counts->timed_out : &counts->cancelled) += 1;
+    news_tell(l, e, news); /* those who joined it must ask anew */
     entry_drop(l, e);
     serve(l, now_ns, news);
 }
@@ -291,15 +314,8 @@ void ledger_collect(ledger *l, uint32_t index)
 
 void ledger_resize(ledger *l, uint64_t limit, int64_t now_ns, struct news *news)
 {
-    uint32_t next;
-
+    l->head->shrunk |= limit < l->head->limit;
     l->head->limit = limit;
-    for (uint32_t i = l->head->queue.first; i && !news_is_full(news); i = next) {
-        struct entry *e = entry_at(l, i);
-
-        next = e->next;
-        if (e->weight > limit)
-            entry_throw_out(l, e, WEIR_EINVAL, news);
-    }
+    refuse_too_heavy(l, news);
     serve(l, now_ns, news);
 }

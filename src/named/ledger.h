@@ -90,6 +90,7 @@ struct ledger_head {
     uint32_t capacity;        /* entries there is room for                                        */
     uint32_t fresh;           /* entries ever used; only grows                                    */
     uint32_t gone;            /* (a) the name was forgotten, and this ledger is nobody's any more */
+    uint32_t shrunk;          /* some may wait for more than the limit                            */
     uint32_t free;            /* (d) first of those that were used and are FREE                   */
     struct chain queue;       /* (d) WAITING, by ticket                                          */
     struct chain held;        /* (d) GRANTED and HELD, by token                                  */

@@ -84,6 +84,7 @@ static void forget_derived(ledger *l)
     struct ledger_head *head = l->head;
 
     head->free = NO_ENTRY;
+    head->shrunk = 1; /* for all we know */
     head->in_use = 0;
     head->next_deadline_ns = INT64_MAX;
     head->full_slots = 0;

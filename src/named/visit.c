@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What there is to say of a name: copied under its lock, said without it. */
+#include <limits.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -32,7 +33,9 @@ static size_t copy_chain(const ledger *l, const struct chain *c, struct weir_lea
 
 static unsigned percent(uint64_t held, uint64_t limit)
 {
-    return (unsigned)((held * 100 + limit / 2) / limit); /* at most 2^53 each */
+    uint64_t whole = (held * 100 + limit / 2) / limit; /* at most 2^53 each */
+
+    return whole < UINT_MAX ? (unsigned)whole : UINT_MAX;
 }
 
 static void copy_stats(const struct name *n, struct visit *visit, struct weir_name_stats *stats)

@@ -17,6 +17,7 @@ enum { FIRST_CAPACITY = 8 };
 struct mem {
     struct local local;
     uint32_t bell;
+    int32_t pid;
     lock lock;
     uint64_t last_token; /* under lock: of all names that were forgotten */
 };
@@ -177,6 +178,13 @@ static struct mem *mem_of_backend(struct backend *b)
     return container_of(b, struct mem, local.backend);
 }
 
+static int mem_acquire(struct backend *b, const struct name_key *key, struct ask *ask,
+                       struct weir_deadline deadline, struct grant *ret)
+{
+    ask->pid = mem_of_backend(b)->pid;
+    return local_acquire(b, key, ask, deadline, ret);
+}
+
 static int mem_visit(struct backend *b, int (*each)(const struct weir_name_stats *, void *),
                      void *arg)
 {
@@ -234,7 +242,7 @@ static void mem_close(struct backend *b, bool forked)
 }
 
 static const struct backend_ops mem_ops = {
-    .acquire = local_acquire,
+    .acquire = mem_acquire,
     .renew = local_renew,
     .release = local_release,
     .evict = local_evict,
@@ -253,6 +261,7 @@ int mem_open(const struct weir_store_options *options, struct backend **ret)
 
     if (mem == NULL)
         return WEIR_ENOMEM;
+    mem->pid = getpid();
     local_init(&mem->local, &mem_local_ops, options);
     mem->local.backend.ops = &mem_ops;
     mem->local.backend.needs_keeper = true;

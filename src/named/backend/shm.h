@@ -10,11 +10,11 @@
 #ifndef WEIR_NAMED_BACKEND_SHM_H
 #define WEIR_NAMED_BACKEND_SHM_H
 
-#include <pthread.h>
 #include <sys/types.h>
 
 #include "named/backend/shm_client.h"
 #include "named/backend/shm_file.h"
+#include "named/backend/shm_lock.h"
 #include "named/local.h"
 
 enum {
@@ -26,7 +26,7 @@ enum {
 
 struct shm_segment {
     struct shm_start start;
-    pthread_mutex_t lock;
+    uint32_t lock;  /* shm_lock.h                                      */
     int32_t inside; /* the process that took the lock last, for people */
     char name[WEIR_NAME_MAX + 1];
     struct ledger_head head;
@@ -45,7 +45,8 @@ struct shm_name {
     struct name name;
     struct shm_segment *segment;
     struct shm *shm;
-    ino_t inode; /* of the file */
+    ino_t inode;      /* of the file                                    */
+    bool token_is_up; /* its tokens are above those of forgotten names   */
 };
 
 static inline struct shm *shm_of(struct local *local)

@@ -8,18 +8,21 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <weir/error.h>
+#include <weir/time.h>
 
 #include "base/alloc.h"
 #include "base/atomic.h"
+#include "base/clock.h"
 #include "base/lock.h"
 #include "base/testpoint.h"
 #include "named/backend/shm_file.h"
 #include "named/why.h"
 
-enum { PAGE = 4096, FIRST_RECORDS = 192, MAX_RECORDS = 65536 };
+enum { PAGE = 4096, FIRST_RECORDS = 192, MAX_RECORDS = 65535 };
 
 /* Locking key: (r) the registry's lock  (a) atomic */
 struct shm_record {
@@ -32,10 +35,10 @@ struct shm_record {
 
 struct shm_clients {
     struct shm_start start;
-    pthread_mutex_t lock;
     uint64_t token_floor; /* (a) */
-    uint32_t used;        /* (r) records before this one have been used */
-    uint32_t capacity;    /* (r) records there is room for              */
+    uint32_t used;        /* (r,a) records before this one have been used */
+    uint32_t capacity;    /* (r) records there is room for                */
+    int32_t inside;       /* (r) the process that took the lock last      */
 };
 
 /* A directory as this process knows it; never freed. */
@@ -82,7 +85,6 @@ static void clients_fill(void *memory, const void *arg)
     struct shm_clients *clients = memory;
 
     (void)arg;
-    mutex_make(&clients->lock);
     clients->capacity = FIRST_RECORDS;
 }
 
@@ -98,19 +100,49 @@ static int open_clients(int directory)
     return shm_file_open(directory, "clients", &clients_format, "");
 }
 
-/* There is nothing to repair in here: a record counts from when it is `taken`. */
-static int registry_lock(struct shm_registry *r)
-{
-    int locked = pthread_mutex_lock(&r->clients->lock);
+/* ---- bytes ---------------------------------------------------------------------------- */
 
-    if (locked == EOWNERDEAD)
-        locked = pthread_mutex_consistent(&r->clients->lock);
-    return locked ? why(-locked, "the list of clients is damaged: %s", strerror(locked)) : 0;
+/* Beyond the end of the file: a byte for each record, and one more for the list. */
+static int byte_lock(int fd, int command, uint32_t index, short type, struct flock *ret)
+{
+    *ret = (struct flock){
+        .l_type = type,
+        .l_whence = SEEK_SET,
+        .l_start = ((off_t)1 << 40) + index,
+        .l_len = 1,
+    };
+    return fcntl(fd, command, ret);
 }
 
-static void registry_unlock(struct shm_registry *r)
+/* The list's own lock, for joining and leaving: a byte of the file, so that the kernel drops
+ * it when we die.  There is nothing to repair in here: a record counts from when it is
+ * `taken`.  It is held for microseconds; whoever finds it taken looks again, less and less
+ * often. */
+static int registry_lock(const struct shm_client *c)
 {
-    pthread_mutex_unlock(&r->clients->lock);
+    struct shm_clients *clients = c->registry->clients;
+    int64_t until_ns = clock_real_ns() + 2 * WEIR_S, pause_ns = 20 * WEIR_US;
+    struct flock ignored;
+
+    while (byte_lock(c->fd, F_OFD_SETLK, MAX_RECORDS, F_WRLCK, &ignored) < 0) {
+        if (errno != EAGAIN && errno != EACCES)
+            return why(-errno, "cannot lock the store's list of clients: %s", strerror(errno));
+        if (clock_real_ns() >= until_ns)
+            return why(WEIR_EBUSY,
+                       "process %d is stopped while it opens the store: continue or kill it",
+                       (int)clients->inside);
+        nanosleep(&(struct timespec){.tv_nsec = pause_ns}, NULL);
+        pause_ns = pause_ns < 5 * WEIR_MS ? pause_ns * 2 : pause_ns;
+    }
+    clients->inside = c->pid;
+    return 0;
+}
+
+static void registry_unlock(const struct shm_client *c)
+{
+    struct flock ignored;
+
+    byte_lock(c->fd, F_OFD_SETLK, MAX_RECORDS, F_UNLCK, &ignored);
 }
 
 /* ---- registries of this process -------------------------------------------------------- */
@@ -196,17 +228,6 @@ static void watch_forks(void)
 
 /* ---- joining ------------------------------------------------------------------------------ */
 
-static int byte_lock(int fd, int command, uint32_t index, short type, struct flock *ret)
-{
-    *ret = (struct flock){
-        .l_type = type,
-        .l_whence = SEEK_SET,
-        .l_start = ((off_t)1 << 40) + index,
-        .l_len = 1,
-    };
-    return fcntl(fd, command, ret);
-}
-
 /* A record that looks free: nobody holds its byte, and no thread's list goes through it. */
 static bool claim(const struct shm_client *c, uint32_t index)
 {
@@ -223,7 +244,7 @@ static int grow(struct shm_registry *r, int fd)
 {
     uint32_t capacity = r->clients->capacity * 2;
 
-    if (r->clients->capacity >= MAX_RECORDS / 2)
+    if (capacity > MAX_RECORDS)
         return why(WEIR_ENOSPC, "too many processes use the store");
     int failed = posix_fallocate(fd, 0, PAGE + (off_t)capacity * RECORD_BYTES);
     if (failed)
@@ -266,7 +287,7 @@ static int find_record(struct shm_client *c)
             return r;
         if (!claim(c, index))
             return why(WEIR_EBUSY, "somebody else locks the store's list of clients");
-        clients->used++;
+        atomic_put(&clients->used, clients->used + 1);
     }
     return settle(c, index);
 }
@@ -283,10 +304,11 @@ int shm_client_join(const char *directory, struct shm_client *c)
     c->fd = open_clients(c->registry->directory);
     if (c->fd < 0)
         return c->fd;
-    r = registry_lock(c->registry);
+    r = registry_lock(c);
     if (r == 0) {
+        TESTPOINT("shm: about to register");
         r = find_record(c);
-        registry_unlock(c->registry);
+        registry_unlock(c);
     }
     if (r < 0) {
         close(c->fd);
@@ -317,11 +339,11 @@ void shm_client_leave(struct shm_client *c, bool forked)
     if (forked)
         return; /* the record is the parent's, and the descriptor is closed */
     forget_open(c);
-    if (registry_lock(c->registry) == 0) {
+    if (registry_lock(c) == 0) {
         atomic_put(&c->record->life, c->life + 1);
         if (pthread_mutex_unlock(&c->record->live) == 0)
             atomic_put(&c->record->taken, 0);
-        registry_unlock(c->registry);
+        registry_unlock(c);
     }
     futex_wake_shared(live_word(c->record), INT_MAX);
     close(c->fd);
@@ -350,6 +372,13 @@ static struct shm_record *record_of(const struct shm_client *self, uint32_t inde
                    atomic_get(&record->life) == life
                ? record
                : NULL;
+}
+
+uint32_t shm_life_of(const struct shm_client *self, uint32_t index)
+{
+    if (index >= atomic_peek(&self->registry->clients->used) || index >= MAX_RECORDS)
+        return 0;
+    return atomic_get(&record_at(self->registry, index)->life);
 }
 
 bool shm_is_dead(const struct shm_client *self, uint32_t index, uint32_t life)

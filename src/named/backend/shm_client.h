@@ -49,6 +49,9 @@ int shm_client_directory(const struct shm_client *client);
 /* If the thread that held our mutex has ended, hold it from this one. */
 void shm_client_rearm(struct shm_client *client);
 
+/* The present life of a record; 0: it never had one. */
+uint32_t shm_life_of(const struct shm_client *self, uint32_t index);
+
 bool shm_is_dead(const struct shm_client *self, uint32_t index, uint32_t life);
 
 /* What to watch so as to be woken when the other dies.  False: it cannot be watched, look

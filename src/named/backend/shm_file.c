@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -25,15 +26,26 @@ static int refuse_directory(const char *path, const struct stat *st)
     return 0;
 }
 
-int shm_directory_open(const char *path)
+/* Without slashes at its end: with one, the kernel would follow a symbolic link. */
+static int path_of(const char *given, char path[PATH_MAX])
 {
-    char users[64];
+    int length = given ? snprintf(path, PATH_MAX, "%s", given)
+                       : snprintf(path, PATH_MAX, "/dev/shm/weir-%u", (unsigned)geteuid());
+
+    if (length >= PATH_MAX)
+        return why(-ENAMETOOLONG, "the path of the store's directory is too long");
+    while (length > 1 && path[length - 1] == '/')
+        path[--length] = '\0';
+    return 0;
+}
+
+int shm_directory_open(const char *given)
+{
+    char path[PATH_MAX];
     struct stat st;
 
-    if (path == NULL) {
-        snprintf(users, sizeof users, "/dev/shm/weir-%u", (unsigned)geteuid());
-        path = users;
-    }
+    if (path_of(given, path) < 0)
+        return -ENAMETOOLONG;
     if (mkdir(path, 0700) < 0 && errno != EEXIST)
         return why(-errno, "cannot make the store's directory %s: %s", path, strerror(errno));
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

@@ -13,14 +13,8 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/container.h"
-#include "base/cpu.h"
 #include "base/testpoint.h"
 #include "named/why.h"
-
-enum { LOCK_PAUSES = 100 };
-
-/* How long to wait for a lock that is held for less than a microsecond. */
-static const int64_t PATIENCE_NS = 2 * WEIR_S;
 
 static size_t bytes_for(uint32_t entries)
 {
@@ -50,13 +44,7 @@ static void segment_fill(void *memory, const void *arg)
 {
     struct shm_segment *segment = memory;
     const struct birth *birth = arg;
-    pthread_mutexattr_t attributes;
 
-    pthread_mutexattr_init(&attributes);
-    pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
-    pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
-    pthread_mutex_init(&segment->lock, &attributes);
-    pthread_mutexattr_destroy(&attributes);
     name_copy(segment->name, birth->text);
     segment->head.limit = birth->limit;
     segment->head.last_token = birth->token;
@@ -101,6 +89,14 @@ static struct shm_name *name_of_ledger(const ledger *l)
     return container_of(l, struct shm_name, name.ledger);
 }
 
+/* Somebody may have removed or replaced what we have mapped. */
+static bool is_of(int fd, const struct shm_name *n)
+{
+    struct stat st;
+
+    return fstat(fd, &st) == 0 && st.st_ino == n->inode;
+}
+
 /* Under the lock, and before the head says so. */
 static int segment_grow(ledger *l)
 {
@@ -114,8 +110,8 @@ static int segment_grow(ledger *l)
     file_of(n->name.text, n->name.hash, file);
     int fd = openat(shm_client_directory(&n->shm->client), file, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
-        return why(-errno, "the file of \"%.100s\" is not there any more", n->name.text);
-    int failed = posix_fallocate(fd, 0, (off_t)bytes_for(capacity));
+        return why(-errno, "cannot open the file of \"%.100s\": %s", n->name.text, strerror(errno));
+    int failed = is_of(fd, n) ? posix_fallocate(fd, 0, (off_t)bytes_for(capacity)) : ESTALE;
     close(fd);
     if (failed)
         return why(-failed, "no room for more that wait for \"%.100s\": %s", n->name.text,
@@ -200,7 +196,7 @@ static int shm_make(struct local *local, const struct name_key *key, uint64_t li
     file_of(key->text, key->hash, file);
     int r = open_segment(shm, file, limit ? &birth : NULL, &segment, &inode);
     if (r != 0)
-        return r == -ENOENT ? WEIR_ENOTHELD : r;
+        return r == -ENOENT && limit == 0 ? WEIR_ENOTHELD : r;
     r = name_new(shm, segment, inode, &n);
     if (r != 0)
         return r;
@@ -214,55 +210,52 @@ static int shm_make(struct local *local, const struct name_key *key, uint64_t li
 
 /* ---- the lock ------------------------------------------------------------------------------ */
 
-static int lock_patiently(pthread_mutex_t *mutex)
+/* While a file was being made, the name may have come and gone under another one. */
+static void raise_token(struct shm *shm, struct name *n)
 {
-    for (int i = 0; i < LOCK_PAUSES; i++) {
-        int r = pthread_mutex_trylock(mutex);
-        if (r != EBUSY)
-            return r;
-        cpu_pause();
-    }
-    int64_t until_ns = clock_real_ns() + PATIENCE_NS;
-    struct timespec until = {until_ns / WEIR_S, until_ns % WEIR_S};
-    return pthread_mutex_clocklock(mutex, CLOCK_MONOTONIC, &until);
+    uint64_t floor = shm_token_floor(&shm->client);
+
+    if (n->ledger.head->last_token < floor)
+        n->ledger.head->last_token = floor;
+    shm_name_of(n)->token_is_up = true;
 }
 
-/* What the thread library said to an attempt to take the lock. */
+/* Now that it is locked, or orphaned, or why not. */
 static int locked(struct shm *shm, struct name *n, int r)
 {
     struct shm_segment *segment = shm_name_of(n)->segment;
 
-    if (r == EOWNERDEAD) {
-        ledger_repair(&n->ledger);
-        r = pthread_mutex_consistent(&segment->lock);
-    }
-    if (r == ETIMEDOUT)
-        return why(WEIR_EBUSY,
-                   "process %d is stopped while it changes \"%.100s\": continue or kill it",
+    if (r < 0)
+        return why(r, "process %d is stopped while it changes \"%.100s\": continue or kill it",
                    (int)segment->inside, n->text);
-    if (r != 0)
-        return why(-r, "the lock of \"%.100s\" is damaged: %s", n->text, strerror(r));
+    if (r == SHM_ORPHANED)
+        ledger_repair(&n->ledger);
     segment->inside = shm->client.pid;
+    if (!shm_name_of(n)->token_is_up)
+        raise_token(shm, n);
     shm_client_rearm(&shm->client);
     return 0;
 }
 
-UNCHECKED static int shm_lock(struct local *local, struct name *n)
+static int shm_lock(struct local *local, struct name *n)
 {
-    return locked(shm_of(local), n, lock_patiently(&shm_name_of(n)->segment->lock));
+    struct shm *shm = shm_of(local);
+
+    return locked(shm, n, shm_lock_take(&shm_name_of(n)->segment->lock, &shm->client));
 }
 
-UNCHECKED static bool shm_try_lock(struct local *local, struct name *n)
+static bool shm_try_lock(struct local *local, struct name *n)
 {
-    int r = pthread_mutex_trylock(&shm_name_of(n)->segment->lock);
+    struct shm *shm = shm_of(local);
+    int r = shm_lock_try(&shm_name_of(n)->segment->lock, &shm->client);
 
-    return r != EBUSY && locked(shm_of(local), n, r) == 0;
+    return r >= 0 && locked(shm, n, r) == 0;
 }
 
-UNCHECKED static void shm_unlock(struct local *local, struct name *n)
+static void shm_unlock(struct local *local, struct name *n)
 {
     (void)local;
-    pthread_mutex_unlock(&shm_name_of(n)->segment->lock);
+    shm_lock_drop(&shm_name_of(n)->segment->lock);
 }
 
 /* First the mark, then the file: whoever dies between the two leaves a file that everybody
