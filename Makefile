@@ -29,9 +29,9 @@ explore: ## every interleaving of small scenarios, and the mutants they must fin
 	@build/release/tests/model/explore
 	@tests/model/hunt build/release/tests/model
 
-soak: ## the stress tests, SOAK=20 times as long, and a deeper look at the scenarios
+soak: ## the stress and crash tests, SOAK=20 times as long, and a deeper look at the scenarios
 	@tools/need build test
-	@WEIR_TEST_SCALE=$(SOAK) tools/run-tests release -L stress --timeout 86400
+	@WEIR_TEST_SCALE=$(SOAK) tools/run-tests release -L 'stress|crash' --timeout 86400
 	@build/release/tests/model/explore --preemptions 3
 	@build/release/tests/model/explore --random $$(($(SOAK) * 50000))
 

@@ -236,9 +236,9 @@ static inline void weir_scoped_end_(struct weir_scoped_lease_ *scope)
  *
  * It waits for ever.  When the lease cannot be had the block is not run; where that
  * matters, call weir_lease_acquire.  The request's name must stay where it is. */
-#define WEIR_SCOPED_LEASE(var, store, request)                                                \
+#define WEIR_SCOPED_LEASE(var, from, request)                                                 \
     for (struct weir_scoped_lease_ var##_scope_                                               \
-         __attribute__((cleanup(weir_scoped_end_))) = weir_scoped_begin_((store), (request)); \
+         __attribute__((cleanup(weir_scoped_end_))) = weir_scoped_begin_((from), (request));  \
          var##_scope_.store && !var##_scope_.entered; var##_scope_.entered = 1)               \
         for (const struct weir_lease *var = &var##_scope_.lease; var; var = 0)
 

@@ -59,6 +59,19 @@ static const struct parker_ops callback_ops = {
 
 static parker parker_callback = {&callback_ops};
 
+parker *callback_begin(void)
+{
+    parker *outer = parker_current;
+
+    parker_current = &parker_callback;
+    return outer;
+}
+
+void callback_end(parker *outer)
+{
+    parker_current = outer;
+}
+
 static waiter *deferred_pop(void)
 {
     waiter *w = deferred.first;

@@ -17,6 +17,10 @@ int op_start(struct weir_op *op, waitq *q, const wait_kind *kind, uint64_t want,
 /* Call back now, or, from inside a callback of this thread, as soon as it returns. */
 void op_call(struct weir_op *op);
 
+/* Other callbacks than those of ops: what is called in between may not wait. */
+parker *callback_begin(void);
+void callback_end(parker *outer);
+
 /* Does a callback run on this thread? */
 bool op_is_calling(void);
 

@@ -40,8 +40,10 @@ struct backend_ops {
     int (*evict)(struct backend *b, const struct name_key *key, const uint8_t id[ID_BYTES]);
     int (*resize)(struct backend *b, const struct name_key *key, uint64_t limit);
     int (*visit)(struct backend *b, int (*each)(const struct weir_name_stats *, void *), void *arg);
-    /* Is it held?  0, and the bell will be rung when it changes; or WEIR_ENOTHELD. */
-    int (*watch)(struct backend *b, const struct name_key *key, const uint8_t id[ID_BYTES]);
+    /* Is it held, and until when may its holder count on it?  0, and the bell will be rung when
+     * it changes; or WEIR_ENOTHELD. */
+    int (*watch)(struct backend *b, const struct name_key *key, const uint8_t id[ID_BYTES],
+                 int64_t *ret_expires_at_ns);
 
     /* For the keeper's thread: do what is due, and say when to come back (INT64_MAX: not by
      * itself); and sleep until then, or until the bell has changed from `seen`. */

@@ -3,7 +3,6 @@
 #include "named/lease.h"
 
 #include <string.h>
-#include <unistd.h>
 
 #include <weir/task.h>
 
@@ -138,7 +137,7 @@ int weir_lease_acquire(struct weir_store *store, const struct weir_lease_request
     };
     id_print(ask.id, ret_lease->id);
     if (tended && !grant.joined)
-        tended_begin(store, tended, ret_lease);
+        tended_begin(store, tended, ret_lease, grant.limit);
     tell_acquired(request, &grant, ret_lease);
     return 0;
 }
@@ -169,12 +168,14 @@ int weir_lease_renew(struct weir_store *store, const char *name, struct weir_lea
         r = why(WEIR_EINVAL, "a TTL is not negative, and at most 73 years");
     if (r == 0 && ttl_ns && b->needs_keeper)
         r = keeper_start(&store->keeper);
+    if (r == 0 && tended_is_lost(store, name, id))
+        r = WEIR_ENOTHELD;
     if (r == 0)
         r = b->ops->renew(b, &key, id, ttl_ns, &expires_at_ns);
     if (r != 0)
         return r;
     lease->expires_at_ns = expires_at_ns;
-    tended_renewed(store, lease, ttl_ns);
+    tended_renewed(store, name, lease, ttl_ns);
     return 0;
 }
 
@@ -192,7 +193,7 @@ int weir_lease_release(struct weir_store *store, const char *name, const char *i
         r = check_id(id_text, id);
     if (r < 0)
         return r;
-    tended_end(store, id);
+    tended_end(store, name, id);
     r = b->ops->release(b, &key, id, &released);
     if (r == 0 && observed())
         observe_item(name, &released, "");
@@ -205,7 +206,7 @@ void lease_abandon(struct weir_store *store, const char *name, const uint8_t id[
     struct name_key key;
     struct item released;
 
-    tended_end(store, id);
+    tended_end(store, name, id);
     if (store_enter(store) < 0 || name_key(name, &key) < 0 ||
         b->ops->release(b, &key, id, &released) < 0)
         return;

@@ -88,7 +88,7 @@ static void expire(ledger *l, int64_t now_ns, struct news *news)
         else if (e->deadline_ns < earliest_ns)
             earliest_ns = e->deadline_ns;
     }
-    l->head->next_deadline_ns = earliest_ns;
+    atomic_poke(&l->head->next_deadline_ns, earliest_ns);
 }
 
 static void bury_holders(ledger *l, struct news *news)
@@ -192,8 +192,10 @@ int ledger_ask(ledger *l, const struct ask *ask, int64_t now_ns, uint32_t *ret_i
 
     expire(l, now_ns, news);
     *ret_index = ledger_find(l, ask->id);
-    if (*ret_index)
+    if (*ret_index) {
+        serve(l, now_ns, news); /* something may have expired just now */
         return ASK_JOINED;
+    }
     if (!can_have(l, ask->weight) || (ask->limit && ask->limit != l->head->limit))
         ledger_tend(l, now_ns, news); /* the dead are not in the way */
     int r = settle_limit(l, ask, now_ns, news);

@@ -136,7 +136,7 @@ void entry_set_deadline(ledger *l, struct entry *e, int64_t at_ns)
 {
     e->deadline_ns = at_ns;
     if (at_ns < l->head->next_deadline_ns)
-        l->head->next_deadline_ns = at_ns;
+        atomic_poke(&l->head->next_deadline_ns, at_ns);
 }
 
 /* It gets its permits, a slot and a token. */
@@ -160,7 +160,7 @@ void entry_take_back(ledger *l, struct entry *e)
     chain_remove(l, &l->head->held, e);
     l->head->in_use -= e->weight;
     if (l->head->held.count == 0)
-        l->head->next_deadline_ns = INT64_MAX;
+        atomic_poke(&l->head->next_deadline_ns, INT64_MAX);
 }
 
 /* Whatever it was, it is FREE. */

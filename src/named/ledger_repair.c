@@ -86,7 +86,7 @@ static void forget_derived(ledger *l)
     head->free = NO_ENTRY;
     head->shrunk = 1; /* for all we know */
     head->in_use = 0;
-    head->next_deadline_ns = INT64_MAX;
+    atomic_poke(&head->next_deadline_ns, INT64_MAX);
     head->full_slots = 0;
     memset(l->buckets, 0, sizeof *l->buckets * (l->bucket_mask + 1));
     memset(l->slots, 0, (head->capacity + 63) / 64 * sizeof *l->slots);
@@ -97,7 +97,7 @@ static void count_leased(ledger *l, const struct entry *e)
     l->head->in_use += e->weight;
     l->slots[e->slot / 64] |= UINT64_C(1) << e->slot % 64;
     if (e->deadline_ns < l->head->next_deadline_ns)
-        l->head->next_deadline_ns = e->deadline_ns;
+        atomic_poke(&l->head->next_deadline_ns, e->deadline_ns);
 }
 
 /* Which list an entry belongs to, or NULL. */

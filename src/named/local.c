@@ -12,7 +12,6 @@
 #include "named/observe.h"
 
 enum { WAIT_ON = 0, HAVE_IT = 1, ASK_AGAIN = 2 }; /* what a look at an entry says */
-enum { FIRST_CROWD = 256 };
 
 static int64_t coarse_now_ns(void)
 {
@@ -31,122 +30,6 @@ static int64_t now_for(const ledger *l, uint64_t weight, int64_t ttl_ns)
     return coarse_now_ns();
 }
 
-/* ---- names ------------------------------------------------------------------------ */
-
-static bool is_gone(const struct name *n)
-{
-    return atomic_get(&n->ledger.head->gone) != 0;
-}
-
-/* Nobody has pinned it, nobody can find it now; and who has its lock keeps it. */
-static bool may_go(const struct name *n, void *arg)
-{
-    struct local *local = arg;
-    struct name *found = (struct name *)(uintptr_t)n;
-
-    if (!is_gone(n) || !local->ops->try_lock(local, found))
-        return false;
-    local->ops->unlock(local, found);
-    return true;
-}
-
-/* Unmake those that are gone and that nobody uses. */
-static void sweep_gone(struct local *local)
-{
-    struct name *n, *removed = names_remove(&local->names, may_go, local);
-
-    while ((n = removed)) {
-        removed = n->next;
-        local->ops->unmake(local, n);
-    }
-}
-
-/* Under the name's lock. */
-static bool is_forgettable(const struct local *local, const struct name *n, int64_t now_ns)
-{
-    return ledger_is_idle(&n->ledger) && n->first_call == NULL &&
-           now_ns - n->ledger.head->used_at_ns >= local->forget_after_ns;
-}
-
-void local_forget_if_idle(struct local *local, struct name *n)
-{
-    if (local->ops->lock(local, n) < 0)
-        return;
-    if (is_gone(n) || is_forgettable(local, n, clock_real_ns()))
-        local->ops->forget(local, n);
-    local->ops->unlock(local, n);
-}
-
-void local_forget(struct local *local)
-{
-    struct name **all;
-    int64_t count = names_pin_all(&local->names, &all);
-
-    for (int64_t i = 0; i < count; i++) {
-        local_forget_if_idle(local, all[i]);
-        name_unpin(all[i]);
-    }
-    if (count >= 0)
-        mem_free(all);
-    sweep_gone(local);
-    uint32_t left = atomic_peek(&local->names.count);
-    atomic_poke(&local->crowd, left * 2 > FIRST_CROWD ? left * 2 : FIRST_CROWD);
-}
-
-static int add_name(struct local *local, const struct name_key *key, uint64_t limit,
-                    struct name **ret)
-{
-    struct name *made;
-
-    if (atomic_peek(&local->names.count) >= atomic_peek(&local->crowd))
-        local_forget(local);
-    int r = local->ops->make(local, key, limit, &made);
-    if (r < 0)
-        return r;
-    name_set_key(made, key);
-    *ret = names_add(&local->names, made);
-    if (*ret != made)
-        local->ops->unmake(local, made);
-    return *ret ? 0 : WEIR_ENOMEM;
-}
-
-static bool try_lock(void *arg, struct name *n)
-{
-    struct local *local = arg;
-
-    return local->ops->try_lock(local, n);
-}
-
-/* A pinned name, locked instead. */
-static int lock_pinned(struct local *local, struct name *n)
-{
-    int r = local->ops->lock(local, n);
-
-    name_unpin(n);
-    return r;
-}
-
-/* The name, locked.  `limit` as for make. */
-static int enter(struct local *local, const struct name_key *key, uint64_t limit, struct name **ret)
-{
-    for (;;) {
-        bool locked;
-        struct name *n = names_find_and_lock(&local->names, key, try_lock, local, &locked);
-        int r = n ? 0 : add_name(local, key, limit, &n);
-
-        if (r == 0 && !locked)
-            r = lock_pinned(local, n);
-        if (r < 0)
-            return r;
-        *ret = n;
-        if (!is_gone(n))
-            return 0;
-        local->ops->forget(local, n); /* whoever began that may have died */
-        local->ops->unlock(local, n);
-        sweep_gone(local);
-    }
-}
-
 /* ---- news ---------------------------------------------------------------------------- */
 
 static void deliver(struct local *local, struct name *n, struct call *calls,
@@ -157,6 +40,13 @@ static void deliver(struct local *local, struct name *n, struct call *calls,
         local->ops->wake(local, n, news);
     for (uint32_t i = 0; i < news->items; i++)
         observe_item(n->text, &news->item[i], "");
+}
+
+/* Which of our calls is the first has changed, and so has whom the keeper must watch. */
+static void watch_anew(struct local *local)
+{
+    if (local->ops->sleep)
+        keeper_ring(local->backend.keeper);
 }
 
 /* The lock is taken again.  True if there is more news. */
@@ -184,9 +74,12 @@ void local_finish(struct local *local, struct name *n, struct news *news)
         for (uint32_t i = 0; i < news->tolds; i++)
             if (n->first_call)
                 calls_take(n, news->told[i].index, &calls);
+        bool left = calls && n->first_call;
         more = news_is_full(news);
         local->ops->unlock(local, n);
         deliver(local, n, calls, news);
+        if (left)
+            watch_anew(local);
     } while (more && tend_more(local, n, news));
     name_unpin(n);
 }
@@ -278,7 +171,11 @@ static int wait_for_event(struct local *local, struct name *n, struct call *c,
 
     lock_firmly(local, n);
     if (!c->told) {
+        bool first = n->first_call == c && c->next;
+
         call_unlink(n, c);
+        if (first)
+            watch_anew(local);
         return r;
     }
     if (r < 0) {
@@ -301,7 +198,10 @@ static int sleep_once(struct local *local, struct name *n, struct call *c,
 
     if (by_event)
         call_link(n, c);
+    bool first = n->first_call == c;
     local_finish(local, n, news);
+    if (first)
+        watch_anew(local);
     TESTPOINT("named: about to wait");
     if (by_event) {
         r = wait_for_event(local, n, c, deadline);
@@ -377,7 +277,7 @@ int local_acquire(struct backend *b, const struct name_key *key, struct ask *ask
     if (local->ops->sleep && parker_current != NULL)
         ask->flags |= ENTRY_CALL;
     do {
-        r = enter(local, key, ask->limit ? ask->limit : 1, &n);
+        r = local_enter(local, key, ask->limit ? ask->limit : 1, &n);
         if (r < 0)
             return r;
         r = ask_in(local, n, ask, deadline, ret);
@@ -395,7 +295,7 @@ int local_renew(struct backend *b, const struct name_key *key, const uint8_t id[
     struct local *local = (struct local *)b;
     struct news news;
     struct name *n;
-    int r = enter(local, key, 0, &n);
+    int r = local_enter(local, key, 0, &n);
 
     news_clear(&news);
     if (r < 0)
@@ -417,7 +317,7 @@ int local_release(struct backend *b, const struct name_key *key, const uint8_t i
     struct local *local = (struct local *)b;
     struct news news;
     struct name *n;
-    int r = enter(local, key, 0, &n);
+    int r = local_enter(local, key, 0, &n);
 
     news_clear(&news);
     if (r < 0)
@@ -434,7 +334,7 @@ int local_evict(struct backend *b, const struct name_key *key, const uint8_t id[
     struct local *local = (struct local *)b;
     struct news news;
     struct name *n;
-    int r = enter(local, key, 0, &n);
+    int r = local_enter(local, key, 0, &n);
 
     news_clear(&news);
     if (r < 0)
@@ -449,7 +349,7 @@ int local_resize(struct backend *b, const struct name_key *key, uint64_t limit)
     struct local *local = (struct local *)b;
     struct news news;
     struct name *n;
-    int r = enter(local, key, limit, &n);
+    int r = local_enter(local, key, limit, &n);
 
     news_clear(&news);
     if (r < 0)
@@ -461,27 +361,21 @@ int local_resize(struct backend *b, const struct name_key *key, uint64_t limit)
     return 0;
 }
 
-int local_watch(struct backend *b, const struct name_key *key, const uint8_t id[ID_BYTES])
+int local_watch(struct backend *b, const struct name_key *key, const uint8_t id[ID_BYTES],
+                int64_t *ret_expires_at_ns)
 {
     struct local *local = (struct local *)b;
     struct name *n;
-    int r = enter(local, key, 0, &n);
+    int r = local_enter(local, key, 0, &n);
 
     if (r < 0)
         return r;
     struct entry *e = &n->ledger.entries[ledger_find(&n->ledger, id)];
     r = word_state(atomic_get(&e->word)) == HELD ? 0 : WEIR_ENOTHELD;
-    if (r == 0)
+    if (r == 0) {
         e->flags |= ENTRY_BELL;
+        *ret_expires_at_ns = entry_expires_at_ns(e);
+    }
     local->ops->unlock(local, n);
     return r;
-}
-
-void local_init(struct local *local, const struct local_ops *ops,
-                const struct weir_store_options *options)
-{
-    local->ops = ops;
-    local->crowd = FIRST_CROWD;
-    local->forget_after_ns =
-        options && options->forget_after_ns ? options->forget_after_ns : 60 * WEIR_S;
 }

@@ -56,9 +56,13 @@ int local_release(struct backend *b, const struct name_key *key, const uint8_t i
                   struct item *ret);
 int local_evict(struct backend *b, const struct name_key *key, const uint8_t id[ID_BYTES]);
 int local_resize(struct backend *b, const struct name_key *key, uint64_t limit);
-int local_watch(struct backend *b, const struct name_key *key, const uint8_t id[ID_BYTES]);
+int local_watch(struct backend *b, const struct name_key *key, const uint8_t id[ID_BYTES],
+                int64_t *ret_expires_at_ns);
 
 /* ---- for the stores themselves ---------------------------------------------------------- */
+
+/* The name, locked.  `limit` as for make.  (local_names.c) */
+int local_enter(struct local *local, const struct name_key *key, uint64_t limit, struct name **ret);
 
 /* Drop the lock and deliver the news, again and again until there is no more. */
 void local_finish(struct local *local, struct name *n, struct news *news);

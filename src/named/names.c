@@ -62,8 +62,8 @@ static struct name **rehash(struct names *names, struct name **buckets, uint32_t
     struct name **old = names->buckets, *n;
     uint32_t old_size = old ? names->mask + 1 : 0;
 
-    names->buckets = buckets;
-    names->mask = size - 1;
+    atomic_poke(&names->buckets, buckets);
+    atomic_poke(&names->mask, size - 1);
     for (uint32_t i = 0; i < old_size; i++) {
         while ((n = old[i])) {
             struct name **to = bucket_of(names, n->hash);
@@ -100,7 +100,7 @@ struct name *names_add(struct names *names, struct name *n)
         n->pins = 1;
         n->next = *bucket;
         *bucket = there = n;
-        names->count++;
+        atomic_poke(&names->count, names->count + 1);
     }
     lock_drop(&names->lock);
     mem_free(spare);
@@ -136,7 +136,7 @@ struct name *names_remove(struct names *names, bool (*unwanted)(const struct nam
             *at = n->next;
             n->next = removed;
             removed = n;
-            names->count--;
+            atomic_poke(&names->count, names->count - 1);
         }
     }
     lock_drop(&names->lock);

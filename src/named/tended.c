@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "named/tended.h"
-
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -10,40 +8,9 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/container.h"
-#include "named/observe.h"
 #include "named/owner.h"
 #include "named/store.h"
-
-enum { TENDED_BUCKETS = 1024 };
-
-/* Locking key: (l) under the lock of the store's tended leases  (c) constant  (k) keeper */
-struct tended {
-    struct tended *next;     /* (l) in its bucket                                       */
-    struct timer timer;      /* (l) when to look at it                                  */
-    struct weir_lease lease; /* (l)                                                     */
-    uint8_t id[ID_BYTES];    /* (c)                                                     */
-    int64_t ttl_ns;          /* (l)                                                     */
-    unsigned flags;          /* (c)                                                     */
-    weir_on_lost *on_lost;   /* (c)                                                     */
-    void *arg;               /* (c)                                                     */
-    struct weir_task holder; /* (c) to be cancelled                                     */
-    int fd;                  /* (l) to become readable; -1 when nobody asked            */
-    bool watched;            /* (l) somebody wants to be told of its loss               */
-    bool lost;               /* (l)                                                     */
-    uint32_t checked;        /* (l) the last round in which it was asked for            */
-    bool telling;            /* (l) its holder is being told of the loss                */
-    bool released;           /* (l) inside that call: whoever tells is to free it       */
-    struct weir_event told;  /*     that call has returned                              */
-    struct owned owned;      /*     by a task; owner.c                                  */
-    char label[WEIR_LABEL_MAX + 1];
-    char name[WEIR_NAME_MAX + 1];
-};
-
-static struct tended *tended_of(struct timer *timer)
-{
-    return container_of(timer, struct tended, timer);
-}
+#include "named/tended_inside.h"
 
 /* ---- the table ----------------------------------------------------------------- */
 
@@ -56,11 +23,12 @@ static struct tended **bucket_of(const struct tended_leases *all, const uint8_t 
                          TENDED_BUCKETS];
 }
 
-static struct tended *find(const struct tended_leases *all, const uint8_t id[ID_BYTES])
+struct tended *tended_find(const struct tended_leases *all, const char *name,
+                           const uint8_t id[ID_BYTES])
 {
     struct tended *t = all->buckets ? *bucket_of(all, id) : NULL;
 
-    while (t && memcmp(t->id, id, ID_BYTES) != 0)
+    while (t && (memcmp(t->id, id, ID_BYTES) != 0 || strcmp(t->name, name) != 0))
         t = t->next;
     return t;
 }
@@ -80,7 +48,7 @@ static void extract(struct tended_leases *all, struct tended *t)
     while (*at != t)
         at = &(*at)->next;
     *at = t->next;
-    all->count--;
+    atomic_poke(&all->count, all->count - 1);
     timer_disarm(&all->timers, &t->timer);
 }
 
@@ -96,7 +64,7 @@ static int reserve(struct tended_leases *all)
     return r;
 }
 
-static void tended_free(struct tended *t)
+void tended_free(struct tended *t)
 {
     if (t->fd >= 0)
         close(t->fd);
@@ -135,7 +103,7 @@ static int claim_place(struct tended_leases *all)
     lock_take(&all->lock);
     int r = reserve(all);
     if (r == 0)
-        all->count++;
+        atomic_poke(&all->count, all->count + 1);
     lock_drop(&all->lock);
     return r;
 }
@@ -143,7 +111,7 @@ static int claim_place(struct tended_leases *all)
 static void give_place(struct tended_leases *all)
 {
     lock_take(&all->lock);
-    all->count--;
+    atomic_poke(&all->count, all->count - 1);
     lock_drop(&all->lock);
 }
 
@@ -189,7 +157,7 @@ static int64_t next_look_ns(const struct tended *t, int64_t now_ns)
     return now_ns + third - (int64_t)(id_random() % (uint64_t)jitter);
 }
 
-static void arm(struct weir_store *store, struct tended *t, int64_t now_ns)
+void tended_arm(struct weir_store *store, struct tended *t, int64_t now_ns)
 {
     struct tended_leases *all = &store->tended;
     int64_t at_ns = next_look_ns(t, now_ns);
@@ -199,15 +167,17 @@ static void arm(struct weir_store *store, struct tended *t, int64_t now_ns)
         timer_arm(&all->timers, &t->timer, at_ns);
 }
 
-void tended_begin(struct weir_store *store, struct tended *t, const struct weir_lease *lease)
+void tended_begin(struct weir_store *store, struct tended *t, const struct weir_lease *lease,
+                  uint64_t limit)
 {
     struct tended_leases *all = &store->tended;
 
+    t->limit = limit;
     t->lease = *lease;
     id_parse(lease->id, t->id);
     lock_take(&all->lock);
     insert(all, t);
-    arm(store, t, clock_real_ns());
+    tended_arm(store, t, clock_real_ns());
     int64_t next_ns = timer_next_ns(&all->timers);
     lock_drop(&all->lock);
     if (t->owned.owner)
@@ -227,14 +197,14 @@ static void wait_until_told(struct tended *t)
     weir_shield_end(&shield);
 }
 
-void tended_end(struct weir_store *store, const uint8_t id[ID_BYTES])
+void tended_end(struct weir_store *store, const char *name, const uint8_t id[ID_BYTES])
 {
     struct tended_leases *all = &store->tended;
 
     if (atomic_peek(&all->count) == 0)
         return;
     lock_take(&all->lock);
-    struct tended *t = find(all, id);
+    struct tended *t = tended_find(all, name, id);
     if (t == NULL) {
         lock_drop(&all->lock);
         return;
@@ -252,7 +222,21 @@ void tended_end(struct weir_store *store, const uint8_t id[ID_BYTES])
     tended_free(t);
 }
 
-void tended_renewed(struct weir_store *store, const struct weir_lease *lease, int64_t ttl_ns)
+bool tended_is_lost(struct weir_store *store, const char *name, const uint8_t id[ID_BYTES])
+{
+    struct tended_leases *all = &store->tended;
+
+    if (atomic_peek(&all->count) == 0)
+        return false;
+    lock_take(&all->lock);
+    const struct tended *t = tended_find(all, name, id);
+    bool lost = t && t->lost;
+    lock_drop(&all->lock);
+    return lost;
+}
+
+void tended_renewed(struct weir_store *store, const char *name, const struct weir_lease *lease,
+                    int64_t ttl_ns)
 {
     struct tended_leases *all = &store->tended;
     uint8_t id[ID_BYTES];
@@ -260,158 +244,15 @@ void tended_renewed(struct weir_store *store, const struct weir_lease *lease, in
     if (atomic_peek(&all->count) == 0 || !id_parse(lease->id, id))
         return;
     lock_take(&all->lock);
-    struct tended *t = find(all, id);
+    struct tended *t = tended_find(all, name, id);
     if (t && !t->lost) {
         t->ttl_ns = ttl_ns;
         t->lease.expires_at_ns = lease->expires_at_ns;
-        arm(store, t, clock_real_ns());
+        tended_arm(store, t, clock_real_ns());
     }
     int64_t next_ns = timer_next_ns(&all->timers);
     lock_drop(&all->lock);
     keeper_expect(&store->keeper, next_ns);
-}
-
-/* ---- loss ---------------------------------------------------------------------------------- */
-
-static void tell_holder(struct tended *t)
-{
-    uint64_t one = 1;
-    ssize_t written = t->fd >= 0 ? write(t->fd, &one, sizeof one) : 0;
-
-    (void)written; /* it cannot be full */
-    observe(&(struct weir_notice){
-        .what = WEIR_NOTICE_LOST,
-        .name = t->name,
-        .id = t->lease.id,
-        .label = t->label,
-        .task = "",
-        .token = t->lease.token,
-        .slot = t->lease.slot,
-    });
-    if (t->flags & WEIR_LEASE_CANCEL_HOLDER)
-        weir_task_cancel(t->holder);
-    if (t->on_lost)
-        t->on_lost(t->name, &t->lease, t->arg);
-}
-
-/* Called under the lock, which is dropped meanwhile: `t` is in the table, or it is gone. */
-UNCHECKED static void lose(struct weir_store *store, struct tended *t)
-{
-    struct tended_leases *all = &store->tended;
-
-    t->lost = t->telling = true;
-    t->told = (struct weir_event)WEIR_EVENT_INIT;
-    timer_disarm(&all->timers, &t->timer);
-    lock_drop(&all->lock);
-    tell_holder(t);
-    lock_take(&all->lock);
-    t->telling = false;
-    if (t->released)
-        tended_free(t);
-    else
-        weir_event_set(&t->told);
-}
-
-/* ---- the keeper's work ------------------------------------------------------------------------ */
-
-/* What a lease is called: it may be released and freed while the store is asked about it. */
-struct called {
-    struct name_key key;
-    uint8_t id[ID_BYTES];
-    char name[WEIR_NAME_MAX + 1];
-};
-
-static void copy_call(const struct tended *t, struct called *copy)
-{
-    memcpy(copy->id, t->id, ID_BYTES);
-    name_copy(copy->name, t->name);
-    name_key(copy->name, &copy->key); /* which was good once */
-}
-
-/* Called under the lock, as lose().  A store that cannot be asked now is asked again soon. */
-UNCHECKED static void renew(struct weir_store *store, struct tended *t, int64_t now_ns)
-{
-    struct tended_leases *all = &store->tended;
-    struct backend *b = store->backend;
-    int64_t expires_at_ns = 0, ttl_ns = t->ttl_ns;
-    struct called copy;
-
-    copy_call(t, &copy);
-    lock_drop(&all->lock);
-    int r = b->ops->renew(b, &copy.key, copy.id, ttl_ns, &expires_at_ns);
-    lock_take(&all->lock);
-
-    t = find(all, copy.id); /* it may have been released meanwhile */
-    if (t == NULL || t->lost)
-        return;
-    if (r == WEIR_ENOTHELD || (r < 0 && now_ns >= t->lease.expires_at_ns)) {
-        lose(store, t);
-    } else if (r < 0) {
-        timer_disarm(&all->timers, &t->timer);
-        timer_arm(&all->timers, &t->timer, now_ns + ttl_ns / 20 + 1);
-    } else {
-        t->lease.expires_at_ns = expires_at_ns;
-        arm(store, t, now_ns);
-    }
-}
-
-static struct tended *next_unchecked(const struct tended_leases *all, uint32_t bucket)
-{
-    struct tended *t = all->buckets[bucket];
-
-    while (t && (!t->watched || t->lost || t->checked == all->round))
-        t = t->next;
-    return t;
-}
-
-/* Is it still ours?  Called under the lock, as lose(). */
-UNCHECKED static void check(struct weir_store *store, struct tended *t)
-{
-    struct tended_leases *all = &store->tended;
-    struct backend *b = store->backend;
-    struct called copy;
-
-    t->checked = all->round;
-    copy_call(t, &copy);
-    lock_drop(&all->lock);
-    bool gone = b->ops->watch(b, &copy.key, copy.id) == WEIR_ENOTHELD;
-    lock_take(&all->lock);
-    t = gone ? find(all, copy.id) : NULL;
-    if (t && !t->lost)
-        lose(store, t);
-}
-
-/* Somebody rang.  The table may change while one is checked; each is checked once. */
-UNCHECKED static void check_watched(struct weir_store *store)
-{
-    struct tended_leases *all = &store->tended;
-    struct tended *t;
-
-    all->round++;
-    for (uint32_t i = 0; all->buckets && i < TENDED_BUCKETS; i++)
-        while ((t = next_unchecked(all, i)))
-            check(store, t);
-}
-
-UNCHECKED int64_t tended_work(struct weir_store *store, int64_t now_ns, bool rung)
-{
-    struct tended_leases *all = &store->tended;
-    struct timer *timer;
-
-    lock_take(&all->lock);
-    while ((timer = timer_pop(&all->timers, now_ns))) {
-        struct tended *t = tended_of(timer);
-
-        if (t->flags & WEIR_LEASE_RENEW)
-            renew(store, t, now_ns);
-        else
-            lose(store, t);
-    }
-    if (rung)
-        check_watched(store);
-    int64_t next_ns = timer_next_ns(&all->timers);
-    lock_drop(&all->lock);
-    return next_ns;
 }
 
 /* ---- the descriptor ---------------------------------------------------------------------------- */
@@ -428,14 +269,14 @@ static int adopt(struct weir_store *store, const struct name_key *key,
         mem_free(t);
         return r;
     }
-    r = b->ops->watch(b, key, id);
+    r = b->ops->watch(b, key, id, &(int64_t){0});
     if (r < 0) {
         tended_discard(store, t);
         return r;
     }
     t->watched = true;
     t->ttl_ns = lease->expires_at_ns == INT64_MAX ? 0 : 1; /* how long does not matter */
-    tended_begin(store, t, lease);
+    tended_begin(store, t, lease, 0);
     return 0;
 }
 
@@ -448,7 +289,7 @@ static int give_fd(struct weir_store *store, struct tended *t)
         return -errno;
     t->watched = true;
     if (!t->lost && !(t->flags & WEIR_LEASE_RENEW))
-        arm(store, t, 0);
+        tended_arm(store, t, 0);
     return t->fd;
 }
 
@@ -466,7 +307,7 @@ int tended_lost_fd(struct weir_store *store, const struct name_key *key,
         return WEIR_EINVAL;
     for (;;) {
         lock_take(&all->lock);
-        struct tended *t = find(all, id);
+        struct tended *t = tended_find(all, key->text, id);
         r = t ? give_fd(store, t) : 0;
         lock_drop(&all->lock);
         if (t)
@@ -475,7 +316,7 @@ int tended_lost_fd(struct weir_store *store, const struct name_key *key,
         if (r < 0)
             return r;
     }
-    if (r >= 0 && b->ops->watch(b, key, id) == WEIR_ENOTHELD)
+    if (r >= 0 && b->ops->watch(b, key, id, &(int64_t){0}) == WEIR_ENOTHELD)
         keeper_ring(&store->keeper); /* it was taken away before we watched */
     keeper_expect(&store->keeper, timer_next_ns(&all->timers));
     return r;

@@ -45,15 +45,18 @@ int tended_prepare(struct weir_store *store, const struct weir_lease_request *re
                    struct tended **ret);
 
 /* The lease was acquired; or was not. */
-void tended_begin(struct weir_store *store, struct tended *t, const struct weir_lease *lease);
+void tended_begin(struct weir_store *store, struct tended *t, const struct weir_lease *lease,
+                  uint64_t limit);
 void tended_discard(struct weir_store *store, struct tended *t);
 
 /* The lease is being released: stop looking after it.  If its holder is being told of a loss
  * right now, that is waited for, except in that very call. */
-void tended_end(struct weir_store *store, const uint8_t id[ID_BYTES]);
+void tended_end(struct weir_store *store, const char *name, const uint8_t id[ID_BYTES]);
+bool tended_is_lost(struct weir_store *store, const char *name, const uint8_t id[ID_BYTES]);
 
 /* It was renewed by hand. */
-void tended_renewed(struct weir_store *store, const struct weir_lease *lease, int64_t ttl_ns);
+void tended_renewed(struct weir_store *store, const char *name, const struct weir_lease *lease,
+                    int64_t ttl_ns);
 
 /* As weir_lease_lost_fd. */
 int tended_lost_fd(struct weir_store *store, const struct name_key *key,

@@ -105,20 +105,20 @@ struct weir_lease arena_take(struct arena *a, struct weir_store *store, const ch
     if (r < 0)
         test_fail(__FILE__, __LINE__, "cannot have %s: %s; %s", name, weir_strerror(r),
                   weir_store_why());
-    CHECK(lease.token > a->last_token);
+    if (lease.token <= a->last_token)
+        test_fail(__FILE__, __LINE__, "%s: token %llu after %llu, waited %lld", name,
+                  (unsigned long long)lease.token, (unsigned long long)a->last_token,
+                  (long long)lease.waited_ns);
     a->last_token = lease.token;
     return lease;
 }
 
 static void check_books(struct arena *a, const char *name, uint64_t in_use)
 {
-    const ledger *l = arena_lock(a->store, name);
-    const char *fault = ledger_fault(l);
-
-    if (fault)
-        test_fail(__FILE__, __LINE__, "%s: %s", name, fault);
-    CHECK_EQ(l->head->in_use, in_use);
-    CHECK_EQ(l->head->queue.count, 0);
+    arena_prove(a->store, name);
+    const struct ledger_head *head = arena_lock(a->store, name)->head;
+    CHECK_EQ(head->in_use, in_use);
+    CHECK_EQ(head->queue.count, 0);
     arena_unlock(a->store, name);
 }
 
@@ -173,6 +173,11 @@ void arena_unlock(struct weir_store *store, const char *name)
     name_unpin(n); /* of arena_lock */
 }
 
+struct shm_client *arena_client(struct weir_store *store)
+{
+    return &shm_of_store(store)->client;
+}
+
 uint32_t arena_waiting(struct weir_store *store, const char *name)
 {
     uint32_t count = arena_lock(store, name)->head->queue.count;
@@ -181,13 +186,22 @@ uint32_t arena_waiting(struct weir_store *store, const char *name)
     return count;
 }
 
+void arena_prove(struct weir_store *store, const char *name)
+{
+    const char *fault = ledger_fault(arena_lock(store, name));
+
+    if (fault)
+        test_fail(__FILE__, __LINE__, "%s: %s", name, fault);
+    arena_unlock(store, name);
+}
+
 bool arena_lock_is_orphaned(struct weir_store *store, const char *name)
 {
     struct name *n = find(store, name);
-    const uint32_t *word = (const uint32_t *)(const void *)&shm_name_of(n)->segment->lock;
+    const struct shm_segment *segment = shm_name_of(n)->segment;
 
     name_unpin(n);
-    return atomic_get(word) & FUTEX_OWNER_DIED;
+    return shm_lock_is_orphaned(&segment->lock, arena_client(store));
 }
 
 /* ---- processes --------------------------------------------------------------------------- */
@@ -216,8 +230,11 @@ void arena_join(pid_t pid)
 
 void arena_kill(pid_t pid)
 {
+    int status;
+
     CHECK_EQ(kill(pid, SIGKILL), 0);
-    CHECK_EQ(waitpid(pid, NULL, 0), pid);
+    CHECK_EQ(waitpid(pid, &status, 0), pid);
+    CHECK(WIFSIGNALED(status) || WEXITSTATUS(status) == 0); /* it has not failed before */
 }
 
 void *arena_share(size_t bytes)

@@ -49,6 +49,13 @@ void arena_unlock(struct weir_store *store, const char *name);
 
 uint32_t arena_waiting(struct weir_store *store, const char *name);
 
+/* What others see of this store. */
+struct shm_client;
+struct shm_client *arena_client(struct weir_store *store);
+
+/* All invariants hold, once the lock has been taken. */
+void arena_prove(struct weir_store *store, const char *name);
+
 /* Did the last one who had the lock die with it?  Nobody has taken it since. */
 bool arena_lock_is_orphaned(struct weir_store *store, const char *name);
 

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /* The victim of kill_test: does one thing to a store, once, and stops before and after it.
  *
- *     victim URI DEED
+ *     victim URI DEED [MILLISECONDS]
  *
  * A program of its own, so that it is libweir as it is installed that is killed, at its own
  * instructions: without testpoints and without a harness. */
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <weir/store.h>
 
 static const char *uri;
+static int64_t patience_ns;
 static struct weir_store *store;
 static struct weir_lease lease;
 
@@ -23,6 +25,15 @@ static struct weir_lease_request request = {.name = "n"};
 static int open_store(void)
 {
     return weir_store_open(uri, NULL, &store);
+}
+
+/* In a directory that is not there yet. */
+static int open_fresh(void)
+{
+    static char fresh[128];
+
+    snprintf(fresh, sizeof fresh, "%s/fresh", uri);
+    return weir_store_open(fresh, NULL, &store);
 }
 
 static int open_forgetful(void)
@@ -69,12 +80,16 @@ static int acquire_ttl(void)
     return acquire();
 }
 
-/* Single steps are slow: it has queued up long before this is over. */
 static int wait_in_vain(void)
 {
-    int r = weir_lease_acquire(store, &request, weir_within(30 * WEIR_MS), &lease);
+    int r = weir_lease_acquire(store, &request, weir_within(patience_ns), &lease);
 
     return r == WEIR_ETIMEDOUT ? 0 : -1;
+}
+
+static int ask_in_vain(void)
+{
+    return acquire() == WEIR_ETIMEDOUT ? 0 : -1;
 }
 
 static int wait_and_have(void)
@@ -104,11 +119,6 @@ static int resize(void)
     return weir_store_resize(store, "n", 3);
 }
 
-static int evict(void)
-{
-    return weir_store_evict(store, "n", "00000000000000000000000000000001");
-}
-
 static int close_store(void)
 {
     weir_store_close(store);
@@ -125,9 +135,11 @@ static const struct deed {
     int (*before)(void), (*act)(void);
 } deeds[] = {
     {"open", nothing, open_store},
+    {"open fresh", nothing, open_fresh},
     {"create", open_store, acquire},
     {"acquire", know, acquire},
     {"acquire with TTL", know, acquire_ttl},
+    {"ask in vain", know, ask_in_vain},
     {"wait in vain", know, wait_in_vain},
     {"wait and have", know, wait_and_have},
     {"renew", hold_ttl, renew},
@@ -135,7 +147,6 @@ static const struct deed {
     {"visit", know, visit},
     {"forget", open_forgetful, visit},
     {"resize", know, resize},
-    {"evict", know, evict},
     {"close", hold, close_store},
 };
 
@@ -149,12 +160,13 @@ static const struct deed *find(const char *name)
 
 int main(int argc, char **argv)
 {
-    const struct deed *deed = argc == 3 ? find(argv[2]) : NULL;
+    const struct deed *deed = argc >= 3 ? find(argv[2]) : NULL;
     pid_t self = getpid();
 
     if (deed == NULL)
         return 2;
     uri = argv[1];
+    patience_ns = argc > 3 ? atoi(argv[3]) * WEIR_MS : 0;
     if (deed->before() < 0) {
         fprintf(stderr, "before %s: %s\n", deed->name, weir_store_why());
         return 3;

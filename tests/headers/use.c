@@ -23,6 +23,24 @@ static int nested_holds(void)
     return n;
 }
 
+/* The store may be any expression, and the name of the variable any name. */
+static uint64_t nested_leases(void)
+{
+    struct {
+        struct weir_store *of_mine;
+    } box = {weir_store_default()};
+    static struct weir_lease_request ask; /* of zeros */
+    uint64_t tokens = 0;
+
+    ask.name = "n";
+    ask.limit = 2;
+    WEIR_SCOPED_LEASE(outer, box.of_mine, &ask) {
+        WEIR_SCOPED_LEASE(inner, weir_store_default(), &ask)
+            tokens = outer->token + inner->token;
+    }
+    return tokens;
+}
+
 int main(void)
 {
     struct weir_deadline soon = weir_within(5 * WEIR_MS);
@@ -37,5 +55,5 @@ int main(void)
         weir_cond_wait(&changed, &mutex, WEIR_NO_WAIT) != WEIR_ETIMEDOUT)
         return 1;
     weir_mutex_unlock(&mutex);
-    return nested_holds() == 2 ? 0 : 1;
+    return nested_holds() == 2 && nested_leases() > 0 ? 0 : 1;
 }

@@ -67,7 +67,10 @@ static int mem_grow(ledger *l)
     if (l->entries)
         memcpy(larger.entries, l->entries, (l->head->fresh + 1) * sizeof(struct entry));
     free_parts(l);
-    *l = larger;
+    l->entries = larger.entries; /* but not the head, which others may be reading */
+    l->buckets = larger.buckets;
+    l->bucket_mask = larger.bucket_mask;
+    l->slots = larger.slots;
     l->head->capacity = capacity;
     ledger_repair(l);
     return 0;

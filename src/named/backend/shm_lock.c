@@ -41,6 +41,13 @@ static bool is_orphaned(const struct shm_client *self, uint32_t word)
     return !owner_of(self, word, &index, &life) || shm_is_dead(self, index, life);
 }
 
+bool shm_lock_is_orphaned(const uint32_t *word, const struct shm_client *self)
+{
+    uint32_t seen = atomic_get(word);
+
+    return seen != 0 && is_orphaned(self, seen);
+}
+
 int shm_lock_try(uint32_t *word, const struct shm_client *self)
 {
     uint32_t seen = 0;

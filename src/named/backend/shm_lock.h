@@ -30,4 +30,7 @@ int shm_lock_try(uint32_t *word, const struct shm_client *self);
 
 void shm_lock_drop(uint32_t *word);
 
+/* Did somebody die inside, and nobody has taken it over yet? */
+bool shm_lock_is_orphaned(const uint32_t *word, const struct shm_client *self);
+
 #endif

@@ -68,11 +68,13 @@ static int open_segment(struct shm *shm, const char *file, const struct birth *b
     if (fd < 0)
         return fd;
     struct shm_segment *segment = shm_file_map(fd, sizeof *segment);
+    /* In this order: it may be growing right now. */
+    size_t bytes = segment ? bytes_for(atomic_get(&segment->head.capacity)) : 0;
     fstat(fd, &st);
     close(fd);
     if (segment == NULL)
         return WEIR_ENOMEM;
-    if ((size_t)st.st_size < bytes_for(segment->head.capacity)) {
+    if ((size_t)st.st_size < bytes) {
         munmap(segment, sizeof *segment);
         why(WEIR_EPROTO, "%s in the store's directory has been cut short", file);
         return WEIR_EPROTO;
@@ -111,12 +113,15 @@ static int segment_grow(ledger *l)
     int fd = openat(shm_client_directory(&n->shm->client), file, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return why(-errno, "cannot open the file of \"%.100s\": %s", n->name.text, strerror(errno));
-    int failed = is_of(fd, n) ? posix_fallocate(fd, 0, (off_t)bytes_for(capacity)) : ESTALE;
+    bool ours = is_of(fd, n);
+    int failed = ours ? posix_fallocate(fd, 0, (off_t)bytes_for(capacity)) : ENOENT;
     close(fd);
+    if (!ours)
+        return why(-ENOENT, "the file of \"%.100s\" was removed and made anew", n->name.text);
     if (failed)
         return why(-failed, "no room for more that wait for \"%.100s\": %s", n->name.text,
                    strerror(failed));
-    l->head->capacity = capacity;
+    atomic_put(&l->head->capacity, capacity);
     return 0;
 }
 
