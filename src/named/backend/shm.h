@@ -26,7 +26,7 @@ enum {
 
 struct shm_segment {
     struct shm_start start;
-    uint32_t lock;  /* shm_lock.h                                      */
+    struct shm_lock lock;
     int32_t inside; /* the process that took the lock last, for people */
     char name[WEIR_NAME_MAX + 1];
     struct ledger_head head;

@@ -8,7 +8,7 @@
 
 /* Open the directory, making it if it is not there.  NULL: the one of this user.  Returns a
  * descriptor, or an error and its sentence. */
-int shm_directory_open(const char *path);
+int shm_directory_open(const char *given);
 
 /* What a file must be to be one of ours. */
 struct shm_format {

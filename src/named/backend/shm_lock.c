@@ -41,23 +41,23 @@ static bool is_orphaned(const struct shm_client *self, uint32_t word)
     return !owner_of(self, word, &index, &life) || shm_is_dead(self, index, life);
 }
 
-bool shm_lock_is_orphaned(const uint32_t *word, const struct shm_client *self)
+bool shm_lock_is_orphaned(const struct shm_lock *lock, const struct shm_client *self)
 {
-    uint32_t seen = atomic_get(word);
+    uint32_t seen = atomic_get(&lock->word);
 
     return seen != 0 && is_orphaned(self, seen);
 }
 
-int shm_lock_try(uint32_t *word, const struct shm_client *self)
+int shm_lock_try(struct shm_lock *lock, const struct shm_client *self)
 {
     uint32_t seen = 0;
 
-    return atomic_cas(word, &seen, name_of(self)) ? SHM_LOCKED : WEIR_EAGAIN;
+    return atomic_cas(&lock->word, &seen, name_of(self)) ? SHM_LOCKED : WEIR_EAGAIN;
 }
 
-static void sleep_on(uint32_t *word, const struct shm_client *self, uint32_t seen)
+static void sleep_on(struct shm_lock *lock, const struct shm_client *self, uint32_t seen)
 {
-    struct futex_watch watches[2] = {{word, seen}};
+    struct futex_watch watches[2] = {{&lock->word, seen}};
     uint32_t count = 1, index, life;
 
     if (owner_of(self, seen, &index, &life) && index != self->index)
@@ -67,38 +67,38 @@ static void sleep_on(uint32_t *word, const struct shm_client *self, uint32_t see
 }
 
 /* Who has slept takes the lock with SLEEPER set, since there may be others. */
-static int take_slowly(uint32_t *word, const struct shm_client *self)
+static int take_slowly(struct shm_lock *lock, const struct shm_client *self)
 {
     int64_t until_ns = clock_real_ns() + PATIENCE_NS;
 
     do {
-        uint32_t seen = atomic_get(word);
+        uint32_t seen = atomic_get(&lock->word);
 
         if (seen == 0) {
-            if (atomic_cas(word, &seen, name_of(self) | SLEEPER))
+            if (atomic_cas(&lock->word, &seen, name_of(self) | SLEEPER))
                 return SHM_LOCKED;
         } else if (is_orphaned(self, seen)) {
-            if (atomic_cas(word, &seen, name_of(self) | SLEEPER))
+            if (atomic_cas(&lock->word, &seen, name_of(self) | SLEEPER))
                 return SHM_ORPHANED;
-        } else if ((seen & SLEEPER) || atomic_cas(word, &seen, seen | SLEEPER)) {
-            sleep_on(word, self, seen | SLEEPER);
+        } else if ((seen & SLEEPER) || atomic_cas(&lock->word, &seen, seen | SLEEPER)) {
+            sleep_on(lock, self, seen | SLEEPER);
         }
     } while (clock_real_ns() < until_ns);
     return WEIR_EBUSY;
 }
 
-int shm_lock_take(uint32_t *word, const struct shm_client *self)
+int shm_lock_take(struct shm_lock *lock, const struct shm_client *self)
 {
     for (int i = 0; i < LOCK_PAUSES; i++) {
-        if (atomic_peek(word) == 0 && shm_lock_try(word, self) == SHM_LOCKED)
+        if (atomic_peek(&lock->word) == 0 && shm_lock_try(lock, self) == SHM_LOCKED)
             return SHM_LOCKED;
         cpu_pause();
     }
-    return take_slowly(word, self);
+    return take_slowly(lock, self);
 }
 
-void shm_lock_drop(uint32_t *word)
+void shm_lock_drop(struct shm_lock *lock)
 {
-    if (atomic_swap(word, 0) & SLEEPER)
-        futex_wake_shared(word, 1);
+    if (atomic_swap(&lock->word, 0) & SLEEPER)
+        futex_wake_shared(&lock->word, 1);
 }

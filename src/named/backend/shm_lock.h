@@ -19,18 +19,22 @@
 
 #include "named/backend/shm_client.h"
 
+struct shm_lock {
+    uint32_t word;
+};
+
 enum { SHM_LOCKED = 0, SHM_ORPHANED = 1 };
 
 /* SHM_LOCKED; SHM_ORPHANED: locked, and the former owner died inside; or WEIR_EBUSY, when the
  * owner neither comes out nor dies for two seconds. */
-int shm_lock_take(uint32_t *word, const struct shm_client *self);
+int shm_lock_take(struct shm_lock *lock, const struct shm_client *self);
 
 /* Without waiting: as above, or WEIR_EAGAIN. */
-int shm_lock_try(uint32_t *word, const struct shm_client *self);
+int shm_lock_try(struct shm_lock *lock, const struct shm_client *self);
 
-void shm_lock_drop(uint32_t *word);
+void shm_lock_drop(struct shm_lock *lock);
 
 /* Did somebody die inside, and nobody has taken it over yet? */
-bool shm_lock_is_orphaned(const uint32_t *word, const struct shm_client *self);
+bool shm_lock_is_orphaned(const struct shm_lock *lock, const struct shm_client *self);
 
 #endif
