@@ -13,7 +13,7 @@
  * A store holds named semaphores: the same name in the same store is the same semaphore,
  * whichever handle, task, thread or process asks.
  *
- *     mem:      this process
+ *     mem:      this process; each one that is opened is a store of its own
  *     shm:      every process of this user on this machine; see weir-store(7)
  *     shm:/dir  the same, in a directory of yours
  *
@@ -130,7 +130,9 @@ struct weir_lease_request {
 /* Take a lease, waiting for it until `deadline`.
  *
  * Returns 0; or, holding nothing:
- *   WEIR_EINVAL     name, limit, weight (0 to the limit), ttl, flags or id cannot be
+ *   WEIR_EINVAL     name, limit, weight (0 to the limit), ttl (0 to 73 years), flags or id
+ *                   cannot be; only a task can be cancelled with its lease, and a detached
+ *                   one has no holder to be renewed for or told
  *   WEIR_EMISMATCH  the name is in use with another limit
  *   WEIR_ETIMEDOUT  the deadline passed first
  *   WEIR_ECANCELED  the calling task was cancelled, or the wait was evicted
@@ -147,7 +149,7 @@ WEIR_API int weir_lease_acquire(struct weir_store *store, const struct weir_leas
 WEIR_API int weir_lease_renew(struct weir_store *store, const char *name, struct weir_lease *lease,
                               int64_t ttl_ns) WEIR_NONNULL(1, 2, 3);
 
-/* Give it back, from anywhere.  Returns 0, WEIR_EINVAL, or WEIR_ENOTHELD: released before,
+/* Give it back, from anywhere; to a holder that did not do so itself, it is lost.  Returns 0, WEIR_EINVAL, or WEIR_ENOTHELD: released before,
  * expired, or never held.  That frees nobody else's slot. */
 WEIR_API int weir_lease_release(struct weir_store *store, const char *name, const char *id)
     WEIR_NONNULL(1, 2, 3);
@@ -236,10 +238,10 @@ static inline void weir_scoped_end_(struct weir_scoped_lease_ *scope)
  *
  * It waits for ever.  When the lease cannot be had the block is not run; where that
  * matters, call weir_lease_acquire.  The request's name must stay where it is. */
-#define WEIR_SCOPED_LEASE(var, from, request)                                                 \
-    for (struct weir_scoped_lease_ var##_scope_                                               \
-         __attribute__((cleanup(weir_scoped_end_))) = weir_scoped_begin_((from), (request));  \
-         var##_scope_.store && !var##_scope_.entered; var##_scope_.entered = 1)               \
+#define WEIR_SCOPED_LEASE(var, from, request)                                                \
+    for (struct weir_scoped_lease_ var##_scope_                                              \
+         __attribute__((cleanup(weir_scoped_end_))) = weir_scoped_begin_((from), (request)); \
+         var##_scope_.store && !var##_scope_.entered; var##_scope_.entered = 1)              \
         for (const struct weir_lease *var = &var##_scope_.lease; var; var = 0)
 
 WEIR_END

@@ -10,6 +10,7 @@
 #include "named/calls.h"
 #include "named/keeper.h"
 #include "named/observe.h"
+#include "named/why.h"
 
 enum { WAIT_ON = 0, HAVE_IT = 1, ASK_AGAIN = 2 }; /* what a look at an entry says */
 
@@ -234,6 +235,18 @@ static int wait_in_line(struct local *local, struct name *n, struct call *c,
     return r;
 }
 
+static void explain(int r, const struct name *n, const struct ask *ask)
+{
+    unsigned long long limit = n->ledger.head->limit;
+
+    if (r == WEIR_EMISMATCH)
+        why(r, "\"%.100s\" is in use with a limit of %llu, not %llu", n->text, limit,
+            (unsigned long long)ask->limit);
+    if (r == WEIR_EINVAL)
+        why(r, "a weight of %llu can never fit the limit of \"%.100s\", which is %llu",
+            (unsigned long long)ask->weight, n->text, limit);
+}
+
 /* HAVE_IT, ASK_AGAIN, or an error; locked before, not after. */
 static int ask_in(struct local *local, struct name *n, struct ask *ask,
                   struct weir_deadline deadline, struct grant *ret)
@@ -250,6 +263,7 @@ static int ask_in(struct local *local, struct name *n, struct ask *ask,
     int r = ledger_ask(l, ask, now_ns, &index, &news);
     if (r < 0) {
         ret->limit = l->head->limit;
+        explain(r, n, ask);
         local_finish(local, n, &news);
         return r == WEIR_ETIMEDOUT ? refusal : r;
     }

@@ -175,6 +175,7 @@ void tended_begin(struct weir_store *store, struct tended *t, const struct weir_
     t->limit = limit;
     t->lease = *lease;
     id_parse(lease->id, t->id);
+    bool watched = t->watched;
     lock_take(&all->lock);
     insert(all, t);
     tended_arm(store, t, clock_real_ns());
@@ -182,6 +183,8 @@ void tended_begin(struct weir_store *store, struct tended *t, const struct weir_
     lock_drop(&all->lock);
     if (t->owned.owner)
         owner_add(&t->owned, store, t->name, t->id);
+    if (watched)
+        keeper_ring(&store->keeper); /* it may have been taken away already, and nobody knew */
     keeper_expect(&store->keeper, next_ns);
 }
 

@@ -66,14 +66,24 @@ UNCHECKED static void lose(struct weir_store *store, struct tended *t)
 struct called {
     struct name_key key;
     uint8_t id[ID_BYTES];
+    uint64_t token; /* an id that was chosen may come again */
     char name[WEIR_NAME_MAX + 1];
 };
 
 static void copy_call(const struct tended *t, struct called *copy)
 {
     memcpy(copy->id, t->id, ID_BYTES);
+    copy->token = t->lease.token;
     name_copy(copy->name, t->name);
     name_key(copy->name, &copy->key); /* which was good once */
+}
+
+/* The same lease, if it is still there and not lost. */
+static struct tended *find_again(const struct tended_leases *all, const struct called *copy)
+{
+    struct tended *t = tended_find(all, copy->name, copy->id);
+
+    return t && !t->lost && t->lease.token == copy->token ? t : NULL;
 }
 
 /* Called under the lock, as lose().  A store that cannot be asked now is asked again soon. */
@@ -89,8 +99,8 @@ UNCHECKED static void renew(struct weir_store *store, struct tended *t, int64_t 
     int r = b->ops->renew(b, &copy.key, copy.id, ttl_ns, &expires_at_ns);
     lock_take(&all->lock);
 
-    t = tended_find(all, copy.name, copy.id); /* it may have been released meanwhile */
-    if (t == NULL || t->lost)
+    t = find_again(all, &copy); /* it may have been released meanwhile */
+    if (t == NULL)
         return;
     if (r == WEIR_ENOTHELD || (r < 0 && now_ns >= t->lease.expires_at_ns)) {
         lose(store, t);
@@ -124,8 +134,8 @@ UNCHECKED static void check(struct weir_store *store, struct tended *t)
     lock_drop(&all->lock);
     bool gone = b->ops->watch(b, &copy.key, copy.id, &(int64_t){0}) == WEIR_ENOTHELD;
     lock_take(&all->lock);
-    t = gone ? tended_find(all, copy.name, copy.id) : NULL;
-    if (t && !t->lost)
+    t = gone ? find_again(all, &copy) : NULL;
+    if (t)
         lose(store, t);
 }
 
@@ -153,8 +163,8 @@ UNCHECKED static void check_time(struct weir_store *store, struct tended *t, int
     lock_drop(&all->lock);
     int r = b->ops->watch(b, &copy.key, copy.id, &expires_at_ns);
     lock_take(&all->lock);
-    t = tended_find(all, copy.name, copy.id);
-    if (t == NULL || t->lost)
+    t = find_again(all, &copy);
+    if (t == NULL)
         return;
     if (r == 0 && expires_at_ns > now_ns) {
         t->lease.expires_at_ns = expires_at_ns;
