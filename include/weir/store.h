@@ -98,12 +98,15 @@ struct weir_lease {
     char id[WEIR_ID_LENGTH + 1];
     uint32_t slot;
     uint64_t token;
-    int64_t expires_at_ns; /* monotonic: do not count on it from then on; INT64_MAX: never */
+    int64_t expires_at_ns; /* monotonic: do not count on it from then on; INT64_MAX: never.
+                            * Of one that renews by itself, when it would end if it did not */
     int64_t waited_ns;
 };
 
 /* Called on the keeper's thread, once, when the holder can no longer count on the lease:
- * it was not renewed in time, or was taken away. */
+ * it was not renewed in time, or was taken away.  It may use the store, but not wait, and
+ * not close it.  From then on the lease can be released, if it is still there, and not
+ * renewed. */
 typedef void weir_on_lost(const char *name, const struct weir_lease *lease, void *arg);
 
 enum {
@@ -113,7 +116,7 @@ enum {
     WEIR_LEASE_DETACHED = 8,      /* belongs to nobody; needs a TTL                         */
 };
 
-/* What is asked for.  Zero means default; only the name is needed. */
+/* What is asked for.  Zero means default; only the name is needed.  All text is copied. */
 struct weir_lease_request {
     const char *name;
     uint64_t limit;    /* of the name; 0: what it is, and 1 for a new one               */
@@ -144,8 +147,9 @@ WEIR_API int weir_lease_acquire(struct weir_store *store, const struct weir_leas
                                 struct weir_deadline deadline, struct weir_lease *ret_lease)
     WEIR_MUST_CHECK WEIR_NONNULL(1, 2, 4);
 
-/* Let the lease end ttl_ns from now (0: never) and write that into *lease.  Never brings
- * back one that is lost.  Returns 0, WEIR_ENOTHELD, or WEIR_EINVAL. */
+/* Let the lease end ttl_ns from now (0: never, but for a detached one) and write that into
+ * *lease; also from then on, if it renews by itself.  Never brings back one that is lost.
+ * Returns 0, WEIR_ENOTHELD, or WEIR_EINVAL. */
 WEIR_API int weir_lease_renew(struct weir_store *store, const char *name, struct weir_lease *lease,
                               int64_t ttl_ns) WEIR_NONNULL(1, 2, 3);
 

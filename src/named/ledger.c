@@ -269,6 +269,8 @@ int ledger_renew(ledger *l, const uint8_t id[ID_BYTES], int64_t ttl_ns, int64_t 
         serve(l, now_ns, news);
         return WEIR_ENOTHELD;
     }
+    if (ttl_ns == 0 && (e->flags & ENTRY_DETACHED))
+        return WEIR_EINVAL; /* or nothing but an eviction would ever end it */
     e->ttl_ns = ttl_ns;
     entry_set_deadline(l, e, ttl_ns ? now_ns + ttl_ns : INT64_MAX);
     serve(l, now_ns, news); /* something else may have expired */

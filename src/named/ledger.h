@@ -196,6 +196,7 @@ uint32_t ledger_find(const ledger *l, const uint8_t id[ID_BYTES]);
 /* 0, or WEIR_ENOTHELD.  *ret: what was released. */
 int ledger_release(ledger *l, const uint8_t id[ID_BYTES], int64_t now_ns, struct item *ret,
                    struct news *news);
+/* Or WEIR_EINVAL: a detached one must end. */
 int ledger_renew(ledger *l, const uint8_t id[ID_BYTES], int64_t ttl_ns, int64_t now_ns,
                  struct news *news);
 

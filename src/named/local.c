@@ -281,6 +281,19 @@ static int ask_in(struct local *local, struct name *n, struct ask *ask,
     return r;
 }
 
+/* What a new name gets; 0: no name is made for a request that it could never serve. */
+static uint64_t limit_of_new(const struct ask *ask)
+{
+    return ask->limit || ask->weight > 1 ? ask->limit : 1;
+}
+
+static int refuse_new(const struct name_key *key, const struct ask *ask)
+{
+    return why(WEIR_EINVAL,
+               "\"%.100s\" would be new, with a limit of 1: a weight of %llu needs one", key->text,
+               (unsigned long long)ask->weight);
+}
+
 int local_acquire(struct backend *b, const struct name_key *key, struct ask *ask,
                   struct weir_deadline deadline, struct grant *ret)
 {
@@ -291,9 +304,9 @@ int local_acquire(struct backend *b, const struct name_key *key, struct ask *ask
     if (local->ops->sleep && parker_current != NULL)
         ask->flags |= ENTRY_CALL;
     do {
-        r = local_enter(local, key, ask->limit ? ask->limit : 1, &n);
+        r = local_enter(local, key, limit_of_new(ask), &n);
         if (r < 0)
-            return r;
+            return r == WEIR_ENOTHELD ? refuse_new(key, ask) : r;
         r = ask_in(local, n, ask, deadline, ret);
     } while (r == ASK_AGAIN);
     if (r == HAVE_IT && ask->ttl_ns)

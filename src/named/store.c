@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/bug.h"
 #include "base/fork.h"
 #include "named/why.h"
 
@@ -71,6 +72,8 @@ void weir_store_close(struct weir_store *store)
     if (store == NULL || store == atomic_get(&default_store))
         return;
     bool forked = store_enter(store) < 0;
+    if (!forked && keeper_is_self(&store->keeper))
+        BUG("a store was closed inside on_lost or by an observer on its keeper's thread");
     if (!forked)
         keeper_stop(&store->keeper); /* in a forked child there is no such thread */
     tended_close(store, forked);
