@@ -3,8 +3,17 @@ include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/weir)
 
 install(TARGETS weir weir-static EXPORT weir-targets)
+if(TARGET weir-command)
+  install(TARGETS weir-command)
+  include(cmake/completions.cmake)
+endif()
+if(TARGET weir-full) # which only weir starts
+  install(TARGETS weir-full DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/weir)
+endif()
 install(DIRECTORY include/weir DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 
+# Relative to itself, so that it is right wherever the whole is put.
+file(RELATIVE_PATH prefix_from_pc /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(weir.pc.in weir.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/weir.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 

@@ -33,7 +33,8 @@ static void print_command(enum command c)
 {
     const struct command_info *info = &command_table[c];
 
-    printf("usage: weir %s [OPTIONS] %s\n\n%s\n\n", info->name, info->arguments, info->what);
+    printf("usage: weir %s [OPTIONS]%s%s\n\n%s\n\n", info->name, *info->arguments ? " " : "",
+           info->arguments, info->what);
     for (int i = 0; i < OPTIONS; i++)
         if (option_is_of((enum option)i, c))
             print_option(&option_table[i]);
@@ -57,7 +58,7 @@ static int help_on(const char *name)
 
 int cmd_help(const struct options *o)
 {
-    if (o->command != CMD_HELP)
+    if (o->command != CMD_HELP || o->value[OPT_HELP].given)
         print_command(o->command);
     else if (o->count)
         return help_on(o->arguments[0]);

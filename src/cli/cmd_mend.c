@@ -13,6 +13,8 @@ int cmd_renew(const struct options *o)
 
     if (!o->value[OPT_TTL].given)
         fail(EXIT_WEIR, "for how long? say -t TIME");
+    if (o->value[OPT_TTL].number < 100 * WEIR_MS)
+        fail(EXIT_WEIR, "a TTL below 100ms cannot be kept up from a shell");
     snprintf(lease.id, sizeof lease.id, "%s", o->arguments[1]);
     int r = weir_lease_renew(store, o->arguments[0], &lease, o->value[OPT_TTL].number);
     if (r < 0)

@@ -13,22 +13,7 @@
 #include "cli/commands.h"
 #include "cli/say.h"
 
-static const struct options *options; /* for the thread that is told of a loss */
-
-/* ---- loss --------------------------------------------------------------------------- */
-
-static void on_lost(const char *name, const struct weir_lease *lease, void *arg)
-{
-    const struct option_value *v = options->value;
-    bool kills = v[OPT_ON_LOST].number == 0;
-
-    (void)lease;
-    (void)arg;
-    say("the lease of \"%s\" was lost%s", name, kills ? "; stopping the command" : "");
-    if (kills)
-        child_stop(v[OPT_SIGNAL].given ? (int)v[OPT_SIGNAL].number : SIGTERM,
-                   v[OPT_GRACE].given ? v[OPT_GRACE].number : 5 * WEIR_S);
-}
+static const int64_t SHORT_NS = 20 * WEIR_MS;
 
 /* ---- what the command is told ---------------------------------------------------------- */
 
@@ -83,23 +68,77 @@ static _Noreturn void become(struct weir_store *store, char *const argv[])
     fail_exec(argv[0], errno);
 }
 
-static int run(struct weir_store *store, const char *name, const struct weir_lease *lease,
-               char *const argv[])
+/* First what -s says, then what cannot be refused. */
+static void stop_command(struct child *child, const struct option_value *v, int *ret_waited)
 {
+    int64_t grace_ns = v[OPT_GRACE].given ? v[OPT_GRACE].number : 5 * WEIR_S;
+
+    child_signal(child, v[OPT_SIGNAL].given ? (int)v[OPT_SIGNAL].number : SIGTERM);
+    child_signal(child, SIGCONT); /* so that one that is stopped gets it */
+    if (child_wait(child, -1, weir_within(grace_ns), ret_waited) != CHILD_ENDED) {
+        child_signal(child, SIGKILL);
+        child_wait(child, -1, WEIR_FOREVER, ret_waited);
+    }
+    if (child->group != CHILD_SHARED)
+        child_signal(child, SIGKILL); /* whoever it left behind in its group */
+}
+
+/* Readable when the lease is lost; -1 if that cannot be known. */
+static int watch_lease(struct weir_store *store, const char *name, const struct weir_lease *lease,
+                       bool *ret_lost)
+{
+    int fd = weir_lease_lost_fd(store, name, lease);
+
+    *ret_lost = fd == WEIR_ENOTHELD;
+    return fd < 0 ? -1 : fd;
+}
+
+/* True if the command was stopped because the lease was lost.  A short command ends before
+ * anybody can take its lease away, and does not pay for the thread that would notice. */
+static bool wait_with_lease(struct child *child, struct weir_store *store, const struct options *o,
+                            const struct weir_lease *lease, int *ret_waited)
+{
+    const char *name = o->arguments[0];
+    bool kills = o->value[OPT_ON_LOST].number == 0, lost;
+
+    if (child_wait(child, -1, weir_within(SHORT_NS), ret_waited) == CHILD_ENDED)
+        return false;
+    int fd = watch_lease(store, name, lease, &lost);
+    if (!lost && child_wait(child, fd, WEIR_FOREVER, ret_waited) == CHILD_ENDED)
+        return false;
+    say("the lease of \"%s\" was lost%s", name, kills ? "; stopping the command" : "");
+    if (kills)
+        stop_command(child, o->value, ret_waited);
+    else
+        child_wait(child, -1, WEIR_FOREVER, ret_waited);
+    return kills;
+}
+
+static int run(struct weir_store *store, const struct options *o, const struct weir_lease *lease,
+               bool ours)
+{
+    char *const *argv = o->arguments + 1;
+    const char *name = o->arguments[0];
+    bool stopped = false;
     struct child child;
-    bool stopped;
-    int fd = weir_store_fd(store);
-    int r = child_start(&child, argv, fd);
+    int waited, r = child_start(&child, argv, weir_store_fd(store));
 
     if (r < 0) {
-        weir_lease_release(store, name, lease->id);
+        if (ours)
+            weir_lease_release(store, name, lease->id);
         fail_exec(argv[0], -r);
     }
-    int waited = child_wait(&child, &stopped);
-    if (!child_left_others(&child))
+    if (ours)
+        stopped = wait_with_lease(&child, store, o, lease, &waited);
+    else
+        child_wait(&child, -1, WEIR_FOREVER, &waited);
+    if (ours && !child_left_others(&child))
         weir_lease_release(store, name, lease->id);
     /* else the slot is theirs until they are gone: we leave without giving it back */
-    return stopped ? EXIT_LOST : status_of(waited);
+    if (stopped)
+        return EXIT_LOST;
+    child_die_alike(&child, waited);
+    return status_of(waited);
 }
 
 static void check(const struct options *o)
@@ -119,19 +158,16 @@ int cmd_run(const struct options *o)
     struct weir_lease lease;
     uint64_t limit = 0;
 
-    options = o;
     check(o);
     struct weir_store *store = open_store(o);
     struct weir_lease_request request = lease_request(o, label_of(argv, label));
     request.ret_limit = &limit;
-    if (request.ttl_ns) {
-        request.flags |= o->value[OPT_NO_RENEW].given ? 0 : WEIR_LEASE_RENEW;
-        request.on_lost = on_lost;
-    }
+    if (request.ttl_ns && !o->value[OPT_NO_RENEW].given)
+        request.flags |= WEIR_LEASE_RENEW;
     acquire_or_fail(store, o, &request, &lease);
     set_environment(request.name, &lease, limit);
     if (o->value[OPT_EXEC].given)
         become(store, argv);
     child_prepare();
-    return run(store, request.name, &lease, argv);
+    return run(store, o, &lease, !request.id || lease_is_ours(store, request.name, &lease));
 }

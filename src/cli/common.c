@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "cli/commands.h"
@@ -7,16 +8,20 @@
 #include "cli/say.h"
 #include "cli/units.h"
 
-struct weir_store *open_store(const struct options *o)
+const char *store_uri(const struct options *o)
 {
     const char *uri = o->value[OPT_STORE].text;
-    struct weir_store *store;
 
     if (uri == NULL)
         uri = getenv("WEIR_STORE");
-    if (uri == NULL || *uri == '\0')
-        uri = "shm:";
-    int r = weir_store_open(uri, NULL, &store);
+    return uri && *uri ? uri : "shm:";
+}
+
+struct weir_store *open_store(const struct options *o)
+{
+    struct weir_store *store;
+    int r = weir_store_open(store_uri(o), NULL, &store);
+
     if (r < 0)
         fail_store(r, "");
     return store;
@@ -95,4 +100,29 @@ void acquire_or_fail(struct weir_store *store, const struct options *o,
     if (wanted)
         *wanted = limit;
     request->ret_limit = wanted;
+}
+
+struct owner_search {
+    const char *name, *id;
+    bool found;
+};
+
+static int look_for_owner(const struct weir_name_stats *stats, void *arg)
+{
+    struct owner_search *search = arg;
+
+    if (strcmp(stats->name, search->name) != 0)
+        return 0;
+    for (size_t i = 0; i < stats->leases; i++)
+        if (strcmp(stats->lease[i].id, search->id) == 0)
+            search->found = stats->lease[i].pid == getpid();
+    return 1;
+}
+
+bool lease_is_ours(struct weir_store *store, const char *name, const struct weir_lease *lease)
+{
+    struct owner_search search = {.name = name, .id = lease->id};
+
+    weir_store_visit(store, look_for_owner, &search);
+    return search.found;
 }

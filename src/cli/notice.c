@@ -9,6 +9,7 @@
 #include <weir/event.h>
 
 #include "cli/say.h"
+#include "cli/text.h"
 #include "cli/units.h"
 
 static struct {
@@ -34,11 +35,13 @@ static void list_holders(const struct weir_name_stats *stats, char *text, size_t
 
     for (size_t i = 0; i < stats->leases && i < 3 && at < bytes; i++) {
         const struct weir_lease_info *l = &stats->lease[i];
-        char age[DURATION_BYTES];
+        char age[DURATION_BYTES], label[TEXT_CLEAN(WEIR_LABEL_MAX)];
 
-        at += (size_t)snprintf(text + at, bytes - at, "%s%.40s%s(pid %d, for %s)", i ? ", " : "",
-                               l->label, *l->label ? " " : "", l->pid,
-                               print_duration(now_ns - l->since_ns, age));
+        text_clean(l->label, label, sizeof label);
+        text_cut(label, 40);
+        at +=
+            (size_t)snprintf(text + at, bytes - at, "%s%s%s(pid %d, for %s)", i ? ", " : "", label,
+                             *label ? " " : "", l->pid, print_duration(now_ns - l->since_ns, age));
     }
     if (stats->leases > 3 && at < bytes)
         snprintf(text + at, bytes - at, " and %zu more", stats->leases - 3);
@@ -46,7 +49,7 @@ static void list_holders(const struct weir_name_stats *stats, char *text, size_t
 
 static int tell(const struct weir_name_stats *stats, void *arg)
 {
-    char holders[256] = "nobody";
+    char holders[512] = "nobody";
     size_t place = 1;
 
     (void)arg;

@@ -9,9 +9,9 @@
 /* Used by options.def. */
 #define C(id)          (UINT64_C(1) << CMD_##id)
 #define ALL_COMMANDS   ((UINT64_C(1) << COMMANDS) - 1)
-#define LEASE_COMMANDS (C(RUN))
-#define LOOK_COMMANDS  (C(GC) | C(VERSION))
-#define STORE_COMMANDS (ALL_COMMANDS & ~(C(HELP) | C(VERSION)))
+#define LEASE_COMMANDS (C(RUN) | C(ACQUIRE))
+#define LOOK_COMMANDS  (C(ACQUIRE) | C(DOCTOR) | C(LS) | C(STAT) | C(GC) | C(VERSION))
+#define STORE_COMMANDS (ALL_COMMANDS & ~(C(COMPLETIONS) | C(HELP) | C(VERSION)))
 
 const struct command_info command_table[COMMANDS] = {
 #define COMMAND(id, name, arguments, least, most, tail, what) \
@@ -29,6 +29,11 @@ const struct option_info option_table[OPTIONS] = {
 
 /* ---- mistyped --------------------------------------------------------------------- */
 
+static int least(int a, int b)
+{
+    return a < b ? a : b;
+}
+
 /* How many letters must be put in, left out, exchanged or swapped; up to some length. */
 static int distance(const char *a, const char *b)
 {
@@ -45,13 +50,12 @@ static int distance(const char *a, const char *b)
 
         row[0] = (int)i;
         for (size_t j = 1; j <= length_b; j++) {
-            int best = before[j - 1] + (a[i - 1] != b[j - 1]);
+            bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
 
-            best = before[j] + 1 < best ? before[j] + 1 : best;
-            best = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-                best = two_before[j - 2] + 1 < best ? two_before[j - 2] + 1 : best;
-            row[j] = best;
+            row[j] =
+                least(least(before[j], row[j - 1]) + 1, before[j - 1] + (a[i - 1] != b[j - 1]));
+            if (swapped)
+                row[j] = least(row[j], two_before[j - 2] + 1);
         }
     }
     return rows[length_a % 3][length_b];

@@ -13,10 +13,14 @@
 static void print(const char *format, va_list args)
 {
     char line[1024] = "weir: ";
+    /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): whoever calls has begun it */
     int length = 6 + vsnprintf(line + 6, sizeof line - 7, format, args);
 
     if (length > (int)sizeof line - 2)
         length = sizeof line - 2;
+    for (int i = 0; i < length; i++) /* names may have any bytes, and a sentence is a line */
+        if ((unsigned char)line[i] < ' ' || line[i] == 0x7f)
+            line[i] = '?';
     line[length++] = '\n';
     ssize_t written = write(STDERR_FILENO, line, (size_t)length);
     (void)written; /* whom else to tell? */

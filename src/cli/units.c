@@ -55,7 +55,9 @@ bool parse_duration(const char *text, int64_t *ret_ns)
         return false;
     double number = strtod(text, &end);
     int64_t unit = unit_of(end);
-    if (unit == 0 || memchr(text, 'x', (size_t)(end - text)) || number * (double)unit > 2e18)
+    if (end != text + strspn(text, "0123456789.")) /* it knows more than people write */
+        return false;
+    if (unit == 0 || number * (double)unit > 2e18)
         return false;
     *ret_ns = (int64_t)(number * (double)unit);
     return true;
