@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/map_bar.h"
 #include "cli/say.h"
 
 enum {
@@ -28,8 +29,11 @@ static struct {
 
 static _Noreturn void spool_failed(const char *directory)
 {
+    int error = errno;
+
+    bar_hide();
     fail(EXIT_WEIR, "cannot keep the output of jobs in %s: %s; TMPDIR=... names another place",
-         directory, strerror(errno));
+         directory, strerror(error));
 }
 
 static const char *spool_directory(void)

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/map_bar.h"
 #include "cli/say.h"
 
 static char buffer[INPUT_BYTES];
@@ -82,12 +83,16 @@ static enum input_answer next_word(struct input *in, const char **ret_item, size
 
 static void check_item(const struct input *in, const char *item, size_t length)
 {
+    bool has_zero = in->delimiter && memchr(item, '\0', length);
+
+    if (length <= INPUT_ITEM_MAX && !has_zero)
+        return;
+    bar_hide();
     if (length > INPUT_ITEM_MAX)
         fail(EXIT_WEIR, "item %llu is longer than an argument can be, 128 KiB",
              (unsigned long long)in->taken + 1);
-    if (in->delimiter && memchr(item, '\0', length))
-        fail(EXIT_WEIR, "item %llu has a zero byte in it: is the input meant for -0?",
-             (unsigned long long)in->taken + 1);
+    fail(EXIT_WEIR, "item %llu has a zero byte in it: is the input meant for -0?",
+         (unsigned long long)in->taken + 1);
 }
 
 enum input_answer input_next(struct input *in, const char **ret_item, size_t *ret_length)

@@ -9,7 +9,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/map_bar.h"
 #include "cli/say.h"
+
+static _Noreturn void fail_file(const char *verb, const char *path)
+{
+    int error = errno;
+
+    bar_hide();
+    fail(EXIT_WEIR, "cannot %s %s: %s", verb, path, strerror(error));
+}
 
 static void write_or_fail(int fd, const char *path, const char *bytes, size_t length)
 {
@@ -17,7 +26,7 @@ static void write_or_fail(int fd, const char *path, const char *bytes, size_t le
         ssize_t written = write(fd, bytes, length);
 
         if (written < 0 && errno != EINTR)
-            fail(EXIT_WEIR, "cannot write %s: %s", path, strerror(errno));
+            fail_file("write", path);
         bytes += written > 0 ? written : 0;
         length -= written > 0 ? (size_t)written : 0;
     }
@@ -82,7 +91,7 @@ void log_read(const char *path)
     if (file == NULL && errno == ENOENT)
         return; /* then this is the first time */
     if (file == NULL)
-        fail(EXIT_WEIR, "cannot read %s: %s", path, strerror(errno));
+        fail_file("read", path);
     while (getline(&line, &capacity, file) > 0)
         read_line(line);
     free(line);
@@ -141,7 +150,7 @@ void log_open(const char *path, bool append)
     log_path = path;
     log_fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (append ? 0 : O_TRUNC), 0666);
     if (log_fd < 0 || fstat(log_fd, &info) < 0)
-        fail(EXIT_WEIR, "cannot write %s: %s", path, strerror(errno));
+        fail_file("write", path);
     if (info.st_size == 0)
         write_or_fail(log_fd, path, heading, sizeof heading - 1);
     else if (S_ISREG(info.st_mode) && last_byte(path, info.st_size) != '\n')
@@ -174,10 +183,10 @@ void results_open(const char *directory)
 {
     results_path = directory;
     if (mkdir(directory, 0777) < 0 && errno != EEXIST)
-        fail(EXIT_WEIR, "cannot make %s: %s", directory, strerror(errno));
+        fail_file("make", directory);
     results_fd = open(directory, O_DIRECTORY | O_PATH | O_CLOEXEC);
     if (results_fd < 0)
-        fail(EXIT_WEIR, "cannot use %s: %s", directory, strerror(errno));
+        fail_file("use", directory);
 }
 
 static int open_result(const struct job *job, const char *name)
@@ -187,7 +196,7 @@ static int open_result(const struct job *job, const char *name)
     snprintf(path, sizeof path, "%llu/%s", (unsigned long long)job->number, name);
     int fd = openat(results_fd, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (fd < 0)
-        fail(EXIT_WEIR, "cannot write %s/%s: %s", results_path, path, strerror(errno));
+        fail_file("write into", results_path);
     return fd;
 }
 
@@ -209,7 +218,7 @@ void results_begin(struct job *job, const struct buffer *command)
         return;
     snprintf(name, sizeof name, "%llu", (unsigned long long)job->number);
     if (mkdirat(results_fd, name, 0777) < 0 && errno != EEXIST)
-        fail(EXIT_WEIR, "cannot make %s/%s: %s", results_path, name, strerror(errno));
+        fail_file("write into", results_path);
     write_result(job, "command", command->at, command->length);
     job->copy_fd[0] = open_result(job, "stdout");
     job->copy_fd[1] = open_result(job, "stderr");

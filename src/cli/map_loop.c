@@ -228,7 +228,8 @@ static void on_event(struct map *m, const struct epoll_event *event)
         m->wants_input = m->input_awaited = false;
         break;
     case ON_PERMIT:
-        break; /* the next start asks */
+        permit_heard(); /* the next start asks */
+        break;
     case ON_LOST:
         on_lost_leases(m);
         break;

@@ -15,6 +15,7 @@
 #include "base/id.h"
 #include "base/thread.h"
 #include "cli/commands.h"
+#include "cli/map_bar.h"
 #include "cli/map_buffer.h"
 #include "cli/say.h"
 #include "cli/units.h"
@@ -144,6 +145,7 @@ static int refused(int r)
 {
     const char *name = permit.request.name;
 
+    bar_hide();
     switch (r) {
     case WEIR_EMISMATCH:
         say("\"%s\" is in use with a limit of %llu, not %llu: leave --limit out", name,
@@ -161,12 +163,16 @@ static int refused(int r)
     }
 }
 
-static int answered(struct weir_lease *ret)
+void permit_heard(void)
 {
     uint64_t count;
     ssize_t got = read(permit.event_fd, &count, sizeof count);
 
-    (void)got;
+    (void)got; /* there need not be anything: what it is about is in `state` */
+}
+
+static int answered(struct weir_lease *ret)
+{
     permit.state = IDLE;
     if (permit.result < 0)
         return refused(permit.result);

@@ -20,6 +20,7 @@ void permit_open(const struct options *o);
 int permit_take(struct weir_lease *ret);
 void permit_give(struct weir_lease *lease);
 int permit_fd(void);
+void permit_heard(void); /* that it is readable */
 
 /* What was stood in line for is not wanted any more. */
 void permit_stop(void);

@@ -227,7 +227,7 @@ static bool start_job(struct map *m, struct job *job)
 {
     renew(m, job);
     int error = start_process(m, job);
-    if (is_shortage(error) && m->running == 0)
+    if (is_shortage(error) && m->running == 0) /* no job will end and make room */
         fail(EXIT_WEIR, "cannot start a job: %s", strerror(error));
     if (is_shortage(error))
         return false;

@@ -18,8 +18,19 @@ teardown() {
         kill -KILL "$pid" 2>/dev/null || true
     done
     [ -z "${SOCKET:-}" ] || tmux -L "$SOCKET" kill-server 2>/dev/null || true
+    kill_users_of_store
     eventually nobody_is_left
     rm -rf "$STORE"
+}
+
+# Keepers that a test has left: their shell, which is bats, lives on.
+kill_users_of_store() {
+    local maps
+
+    for maps in $(grep -lsF "$STORE/" /proc/[0-9]*/maps); do
+        maps=${maps#/proc/}
+        kill -KILL "${maps%/maps}" 2>/dev/null || true
+    done
 }
 
 # Nobody holds a file of the store: keepers have ended, and so have commands that were run.

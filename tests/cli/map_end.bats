@@ -84,12 +84,14 @@ all_are_gone() { # all_are_gone [FILE]
     eventually all_are_gone
     start weir map --grace 1h "$deaf" ::: 1
     eventually has_lines pids 2
-    kill -TERM "$pid"
-    kill -TERM "$pid"
-    sleep 0.01
-    kill -TERM "$pid" 2>/dev/null || true # two that are pending are one
+    eventually terminated_again # two that are pending are one
     ends_with 143 "$pid"
     eventually all_are_gone
+}
+
+terminated_again() {
+    kill -TERM "$pid" 2>/dev/null || true
+    is_gone "$pid"
 }
 
 @test "what was shown until then is shown, and the log knows" {
