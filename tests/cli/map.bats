@@ -106,15 +106,20 @@ load helpers
     [ -e two ]
 }
 
+small() { # no more memory than that, resident or not
+    (
+        ulimit -v 20480
+        exec "$@"
+    )
+}
+
 @test "a million lines of --dry-run take less than 20 MiB" {
     seq 1000000 >lines
-    command -v /usr/bin/time >/dev/null || skip "time is not installed"
-    /usr/bin/time -f %M -o peak weir map --dry-run echo {} <lines | cksum >got
+    small bash -c 'weir version' || skip "not even its code fits, with a sanitizer"
+    small weir map --dry-run echo {} <lines | cksum >got
     sed 's/^/echo /' lines | cksum | cmp - got
-    [ "$(cat peak)" -le 20480 ]
-    /usr/bin/time -f %M -o peak weir map --dry-run -n 7 'echo {} | cat' < <(cat lines) | tail -n 1 >got
+    small weir map --dry-run -n 3 'echo {} | cat' < <(cat lines) | tail -n 1 >got
     [ "$(cat got)" = "echo 1000000 | cat" ]
-    [ "$(cat peak)" -le 20480 ]
 }
 
 @test "--dry-run prints commands that a shell understands, and runs none" {
@@ -155,7 +160,7 @@ at_once='echo x >>begun; until [ -e go ]; do sleep 0.01; done; echo x >>over'
 }
 
 @test "SIGUSR1 allows one more at once, SIGUSR2 one less" {
-    start weir map -j 1 'echo {} >>begun; until [ -e go.{} ]; do sleep 0.01; done' ::: 1 2 3 4 5
+    start weir map -j 1 --joblog log 'echo {} >>begun; until [ -e go.{} ]; do sleep 0.01; done' ::: 1 2 3 4 5
     eventually has_lines begun 1
     kill -USR1 "$pid"
     eventually has_lines begun 2
@@ -165,8 +170,7 @@ at_once='echo x >>begun; until [ -e go ]; do sleep 0.01; done; echo x >>over'
     kill -USR2 "$pid"
     kill -USR2 "$pid" # one is the least
     touch go.1 go.2
-    eventually is_gone_job 1
-    eventually is_gone_job 2
+    eventually has_lines log 3 # two have ended
     ! has_lines begun 4
     touch go.3
     eventually has_lines begun 4
@@ -174,9 +178,6 @@ at_once='echo x >>begun; until [ -e go ]; do sleep 0.01; done; echo x >>over'
     ends_with 0 "$pid"
 }
 
-is_gone_job() { # nobody looks for its file any more
-    ! pgrep -f "go.$1 \]; do sleep" >/dev/null
-}
 
 @test "many jobs at once need no more descriptors than are allowed" {
     ulimit -n 64

@@ -116,9 +116,7 @@ terminated_again() {
 
 # A shell that is not interactive lets what is in the background ignore SIGINT.
 start_interruptible() {
-    start python3 -c 'import os, signal, sys
-signal.signal(signal.SIGINT, signal.SIG_DFL)
-os.execvp(sys.argv[1], sys.argv[1:])' "$@" >out 2>err
+    start perl -e '$SIG{INT} = "DEFAULT"; exec @ARGV' "$@" >out 2>err
 }
 
 @test "SIGINT, twice: those that run are stopped" {
