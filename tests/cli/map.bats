@@ -61,7 +61,7 @@ load helpers
 @test "one word is a program, one word with more in it is for sh" {
     run -0 weir map echo ::: '$HOME;`x`'
     [ "$output" = '$HOME;`x`' ]
-    run -0 weir map 'for i in {}; do echo "<$i>"; done' ::: "a 'b' \$HOME" '' $'x\ny'
+    run -0 weir map -k 'for i in {}; do echo "<$i>"; done' ::: "a 'b' \$HOME" '' $'x\ny'
     [ "${lines[0]}" = "<a 'b' \$HOME>" ]
     [[ $output == *"<>"* ]]
     [[ $output == *$'<x\ny>'* ]]
@@ -335,7 +335,10 @@ at_once='echo x >>begun; until [ -e go ]; do sleep 0.01; done; echo x >>over'
 }
 
 @test "--halt now stops those that run" {
-    run -123 weir map -q -j2 --halt now,fail=1 'echo {}; [ {} = 1 ] && exec sleep 1000; exit 1 #' ::: 1 2 3 4
+    run -123 weir map -q -j2 --halt now,fail=1 'echo {}
+        [ {} != 1 ] || { touch begun; exec sleep 1000; }
+        until [ -e begun ]; do sleep 0.01; done
+        exit 1' ::: 1 2 3 4
     [ "$(sort <<<"$output")" = $'1\n2' ]
 }
 

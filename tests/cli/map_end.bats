@@ -200,13 +200,14 @@ start_interruptible() {
 
 @test "in a terminal, Ctrl-Z stops the jobs as well, and fg goes on" {
     terminal
-    keys "weir map 'echo \$\$ >pid; while [ ! -e go ]; do sleep 0.01; done; echo over #' ::: 1" Enter
+    mkfifo go # a shell that starts something does not show that it is stopped, one that reads does
+    keys "weir map 'echo \$\$ >pid; read x <go; echo o\"\"ver #' ::: 1" Enter
     eventually test -s pid
     keys C-z
     eventually shows Stopped
     eventually is_stopped "$(cat pid)"
-    touch go
     keys fg Enter
+    echo x >go
     eventually shows over
 }
 
@@ -267,7 +268,7 @@ hides() {
     run -0 --separate-stderr weir map --bar 'sleep 0.2 #' ::: 1
     [[ $stderr == *"0/1 0% ["* ]]
     terminal
-    keys "weir map --no-bar 'touch begun; until [ -e go ]; do sleep 0.01; done; echo over #' ::: 1" Enter
+    keys "weir map --no-bar 'touch begun; until [ -e go ]; do sleep 0.01; done; echo o\"\"ver #' ::: 1" Enter
     eventually test -e begun
     ! shows '0/1'
     touch go
