@@ -98,8 +98,8 @@ load helpers
 
 @test "Ctrl-Z stops it, fg continues it" {
     terminal
-    keys 'weir run db -- cat' Enter
-    eventually stat_is db held 1
+    keys "weir run db -- sh -c 'touch begun; exec cat'" Enter
+    eventually test -e begun
     keys C-z
     eventually shows Stopped
     stat_is db held 1
@@ -113,9 +113,9 @@ load helpers
 
 @test "Ctrl-Z stops the script around it, and bg lets both go on" {
     terminal
-    printf 'weir run db -- sh -c "while [ ! -e go ]; do sleep 0.01; done"\ntouch after\n' >script
+    printf 'weir run db -- sh -c "touch begun; while [ ! -e go ]; do sleep 0.01; done"\ntouch after\n' >script
     keys 'bash script' Enter
-    eventually stat_is db held 1
+    eventually test -e begun # it has the terminal by then
     keys C-z
     eventually shows Stopped
     keys bg Enter
