@@ -30,6 +30,11 @@ static inline int64_t clock_now_ns(void)
     return virtual_ns ? virtual_ns : clock_real_ns();
 }
 
+static inline int64_t clock_earlier(int64_t a_ns, int64_t b_ns)
+{
+    return a_ns < b_ns ? a_ns : b_ns;
+}
+
 /* Has it passed for sure?  No look at a clock for the two ends of time; else at the coarse
  * one, which lags by up to a tick, and takes 5 ns where the exact one takes 25. */
 static inline int clock_long_passed(int64_t at_ns)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A four-byte lock.  It protects a handful of loads and stores and nothing
- * else: no allocation, no system call but its own, no callback, no park. */
+/* A four-byte lock.  Nothing that may wait for somebody is done under it: no callback, no
+ * park.  In core and task it protects a handful of loads and stores and nothing else; above
+ * them an allocation, or the start of a thread, once. */
 #ifndef WEIR_BASE_LOCK_H
 #define WEIR_BASE_LOCK_H
 

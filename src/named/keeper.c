@@ -14,11 +14,6 @@ static uint32_t *bell_of(const struct keeper *k)
     return b->ops->bell(b);
 }
 
-static int64_t earlier(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* The bell is read first: whatever is rung for after that is seen by rest().  While it
  * works, every expectation rings, since it cannot be known whether it was in time. */
 static void *keeper_main(void *arg)
@@ -35,7 +30,7 @@ static void *keeper_main(void *arg)
         (void)atomic_swap(&k->wakes_at_ns, INT64_MAX);
         int64_t now_ns = clock_real_ns();
         int64_t next_ns = tended_work(k->store, now_ns, seen != answered);
-        next_ns = earlier(next_ns, b->ops->tend(b, now_ns));
+        next_ns = clock_earlier(next_ns, b->ops->tend(b, now_ns));
         answered = seen;
         atomic_put(&k->wakes_at_ns, next_ns);
         b->ops->rest(b, seen, next_ns);

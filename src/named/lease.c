@@ -16,6 +16,13 @@ static const unsigned ALL_FLAGS =
 
 /* ---- what is asked for ------------------------------------------------------------ */
 
+static int check_ttl(int64_t ttl_ns)
+{
+    if (ttl_ns < 0 || ttl_ns > INT64_MAX / 4)
+        return why(WEIR_EINVAL, "a TTL is not negative, and at most 73 years");
+    return 0;
+}
+
 static int check_flags(const struct weir_lease_request *request)
 {
     unsigned flags = request->flags;
@@ -39,9 +46,8 @@ static int check_request(const struct weir_lease_request *request)
     if (request->limit && request->weight > request->limit)
         return why(WEIR_EINVAL, "a weight of %llu can never fit a limit of %llu",
                    (unsigned long long)request->weight, (unsigned long long)request->limit);
-    if (request->ttl_ns < 0 || request->ttl_ns > INT64_MAX / 4)
-        return why(WEIR_EINVAL, "a TTL is not negative, and at most 73 years");
-    return check_flags(request);
+    int r = check_ttl(request->ttl_ns);
+    return r < 0 ? r : check_flags(request);
 }
 
 static int make_ask(const struct weir_lease_request *request, struct ask *ask)
@@ -60,10 +66,9 @@ static int make_ask(const struct weir_lease_request *request, struct ask *ask)
     };
     if (request->on_lost || (request->flags & WEIR_LEASE_CANCEL_HOLDER))
         ask->flags |= ENTRY_BELL;
-    if (request->id == NULL)
-        id_make(ask->id);
-    else if (!id_parse(request->id, ask->id))
-        return why(WEIR_EINVAL, "a lease's id is %d hexadecimal digits", WEIR_ID_LENGTH);
+    if (request->id)
+        return check_id(request->id, ask->id);
+    id_make(ask->id);
     return 0;
 }
 
@@ -144,13 +149,6 @@ int weir_lease_acquire(struct weir_store *store, const struct weir_lease_request
 
 /* ---- renew and release ------------------------------------------------------------------ */
 
-static int check_id(const char *text, uint8_t id[ID_BYTES])
-{
-    if (!id_parse(text, id))
-        return why(WEIR_EINVAL, "a lease's id is %d hexadecimal digits", WEIR_ID_LENGTH);
-    return 0;
-}
-
 int weir_lease_renew(struct weir_store *store, const char *name, struct weir_lease *lease,
                      int64_t ttl_ns)
 {
@@ -164,8 +162,8 @@ int weir_lease_renew(struct weir_store *store, const char *name, struct weir_lea
         r = name_key(name, &key);
     if (r == 0)
         r = check_id(lease->id, id);
-    if (r == 0 && (ttl_ns < 0 || ttl_ns > INT64_MAX / 4))
-        r = why(WEIR_EINVAL, "a TTL is not negative, and at most 73 years");
+    if (r == 0)
+        r = check_ttl(ttl_ns);
     if (r == 0 && ttl_ns && b->needs_keeper)
         r = keeper_start(&store->keeper);
     if (r == 0 && tended_is_lost(store, name, id))

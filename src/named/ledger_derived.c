@@ -34,11 +34,7 @@ void chain_remove(ledger *l, struct chain *c, const struct entry *e)
 
 static uint32_t *bucket_of(const ledger *l, const uint8_t id[ID_BYTES])
 {
-    uint64_t half[2];
-
-    memcpy(half, id, ID_BYTES);
-    uint64_t hash = (half[0] ^ half[1]) * UINT64_C(0x9E3779B97F4A7C15); /* ids may be chosen */
-    return &l->buckets[(hash >> 32) & l->bucket_mask];
+    return &l->buckets[id_hash(id) & l->bucket_mask];
 }
 
 void bucket_push(ledger *l, uint32_t index)

@@ -268,7 +268,7 @@ static int ask_in(struct local *local, struct name *n, struct ask *ask,
         return r == WEIR_ETIMEDOUT ? refusal : r;
     }
 
-    struct call c = {.index = index, .patience_ns = 10 * WEIR_US, .joined = r == ASK_JOINED};
+    struct call c = {.index = index, .joined = r == ASK_JOINED};
     c.word = atomic_get(&l->entries[index].word);
     if (r == ASK_QUEUED) {
         l->entries[index].since_ns = clock_real_ns();
@@ -316,15 +316,22 @@ int local_acquire(struct backend *b, const struct name_key *key, struct ask *ask
 
 /* ---- the other verbs ------------------------------------------------------------------------- */
 
+/* Locked, and no news yet. */
+static int begin(struct local *local, const struct name_key *key, uint64_t limit, struct name **ret,
+                 struct news *news)
+{
+    news_clear(news);
+    return local_enter(local, key, limit, ret);
+}
+
 int local_renew(struct backend *b, const struct name_key *key, const uint8_t id[ID_BYTES],
                 int64_t ttl_ns, int64_t *ret_expires_at_ns)
 {
     struct local *local = (struct local *)b;
     struct news news;
     struct name *n;
-    int r = local_enter(local, key, 0, &n);
+    int r = begin(local, key, 0, &n, &news);
 
-    news_clear(&news);
     if (r < 0)
         return r;
     int64_t now_ns = clock_real_ns();
@@ -344,9 +351,8 @@ int local_release(struct backend *b, const struct name_key *key, const uint8_t i
     struct local *local = (struct local *)b;
     struct news news;
     struct name *n;
-    int r = local_enter(local, key, 0, &n);
+    int r = begin(local, key, 0, &n, &news);
 
-    news_clear(&news);
     if (r < 0)
         return r;
     int64_t now_ns = now_for(&n->ledger, 0, 0);
@@ -361,9 +367,8 @@ int local_evict(struct backend *b, const struct name_key *key, const uint8_t id[
     struct local *local = (struct local *)b;
     struct news news;
     struct name *n;
-    int r = local_enter(local, key, 0, &n);
+    int r = begin(local, key, 0, &n, &news);
 
-    news_clear(&news);
     if (r < 0)
         return r;
     r = ledger_evict(&n->ledger, id, clock_real_ns(), &news);
@@ -376,9 +381,8 @@ int local_resize(struct backend *b, const struct name_key *key, uint64_t limit)
     struct local *local = (struct local *)b;
     struct news news;
     struct name *n;
-    int r = local_enter(local, key, limit, &n);
+    int r = begin(local, key, limit, &n, &news);
 
-    news_clear(&news);
     if (r < 0)
         return r;
     int64_t now_ns = clock_real_ns();

@@ -64,6 +64,9 @@ int local_watch(struct backend *b, const struct name_key *key, const uint8_t id[
 /* The name, locked.  `limit` as for make.  (local_names.c) */
 int local_enter(struct local *local, const struct name_key *key, uint64_t limit, struct name **ret);
 
+/* For a new name: above `floor`, the highest of all that were forgotten. */
+uint64_t local_first_token(uint64_t floor);
+
 /* Drop the lock and deliver the news, again and again until there is no more. */
 void local_finish(struct local *local, struct name *n, struct news *news);
 

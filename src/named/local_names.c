@@ -67,6 +67,15 @@ void local_forget(struct local *local)
     atomic_poke(&local->crowd, left * 2 > FIRST_CROWD ? left * 2 : FIRST_CROWD);
 }
 
+/* Tokens grow for ever: a new name starts above every one that was forgotten, and, by the
+ * clock, above those that nobody remembers. */
+uint64_t local_first_token(uint64_t floor)
+{
+    uint64_t now_us = (uint64_t)clock_read_ns(CLOCK_REALTIME) / 1000;
+
+    return now_us > floor ? now_us : floor;
+}
+
 static int add_name(struct local *local, const struct name_key *key, uint64_t limit,
                     struct name **ret)
 {

@@ -18,7 +18,7 @@ struct call {
     struct call *next, *prev; /* among those of its name, under the name's lock         */
     uint32_t index, word;     /* of the entry, when it began to wait                    */
     uint32_t ahead;           /* in the queue, when it joined that                      */
-    int64_t patience_ns;      /* shm: how long to sleep without being able to watch     */
+    int64_t patience_ns;      /* shm: how long it last slept without seeing             */
     bool joined;              /* the entry is somebody else's                           */
     bool told;                /* off the list: `event` is set, or will be in an instant */
     struct weir_event event;

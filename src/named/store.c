@@ -11,6 +11,13 @@
 
 /* ---- checks ------------------------------------------------------------------------ */
 
+int check_id(const char *text, uint8_t id[ID_BYTES])
+{
+    if (!id_parse(text, id))
+        return why(WEIR_EINVAL, "a lease's id is %d hexadecimal digits", WEIR_ID_LENGTH);
+    return 0;
+}
+
 int store_enter(const struct weir_store *store)
 {
     why_clear();
@@ -129,7 +136,7 @@ int weir_store_evict(struct weir_store *store, const char *name, const char *id_
 
     if (r == 0)
         r = name_key(name, &key);
-    if (r == 0 && !id_parse(id_text, id))
-        r = why(WEIR_EINVAL, "a lease's id is %d hexadecimal digits", WEIR_ID_LENGTH);
+    if (r == 0)
+        r = check_id(id_text, id);
     return r < 0 ? r : b->ops->evict(b, &key, id);
 }

@@ -17,6 +17,9 @@ struct weir_store {
     uint32_t forks; /* how often the process had been forked when it was opened */
 };
 
+/* 0 and the id, or WEIR_EINVAL and its sentence. */
+int check_id(const char *text, uint8_t id[ID_BYTES]);
+
 /* 0, or WEIR_ECONTEXT after a fork.  The sentence of the last failure is forgotten. */
 int store_enter(const struct weir_store *store);
 

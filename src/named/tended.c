@@ -16,11 +16,7 @@
 
 static struct tended **bucket_of(const struct tended_leases *all, const uint8_t id[ID_BYTES])
 {
-    uint64_t half[2];
-
-    memcpy(half, id, ID_BYTES);
-    return &all->buckets[((half[0] ^ half[1]) * UINT64_C(0x9E3779B97F4A7C15) >> 32) %
-                         TENDED_BUCKETS];
+    return &all->buckets[id_hash(id) % TENDED_BUCKETS];
 }
 
 struct tended *tended_find(const struct tended_leases *all, const char *name,
@@ -175,14 +171,14 @@ void tended_begin(struct weir_store *store, struct tended *t, const struct weir_
     t->limit = limit;
     t->lease = *lease;
     id_parse(lease->id, t->id);
+    if (t->owned.owner)
+        owner_add(&t->owned, store, t->name, t->id);
     bool watched = t->watched;
     lock_take(&all->lock);
-    insert(all, t);
+    insert(all, t); /* from here on others may end and free it */
     tended_arm(store, t, clock_real_ns());
     int64_t next_ns = timer_next_ns(&all->timers);
     lock_drop(&all->lock);
-    if (t->owned.owner)
-        owner_add(&t->owned, store, t->name, t->id);
     if (watched)
         keeper_ring(&store->keeper); /* it may have been taken away already, and nobody knew */
     keeper_expect(&store->keeper, next_ns);

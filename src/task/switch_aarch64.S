@@ -2,16 +2,8 @@
 /* See switch.h.  x19 to x30, the lower halves of v8 to v15, and the stack. */
     .text
 
-/* void switch_stacks(void **save_sp, void *to_sp)
- * switch_back is jumped to with sp already on the stack to go back to. */
-    .globl  switch_stacks
-    .hidden switch_stacks
-    .globl  switch_back
-    .hidden switch_back
-    .type   switch_stacks, %function
-    .align  4
-switch_stacks:
-    .cfi_startproc
+/* Save what must be preserved, and the stack at [x0]; go to the one in x1. */
+    .macro  leave_for_x1
     stp     x19, x20, [sp, #-160]!
     stp     x21, x22, [sp, #16]
     stp     x23, x24, [sp, #32]
@@ -25,7 +17,9 @@ switch_stacks:
     mov     x9, sp
     str     x9, [x0]
     mov     sp, x1
-switch_back:
+    .endm
+
+    .macro  restore
     ldp     x21, x22, [sp, #16]
     ldp     x23, x24, [sp, #32]
     ldp     x25, x26, [sp, #48]
@@ -36,6 +30,21 @@ switch_back:
     ldp     d12, d13, [sp, #128]
     ldp     d14, d15, [sp, #144]
     ldp     x19, x20, [sp], #160
+    .endm
+
+/* void switch_stacks(void **save_sp, void *to_sp)
+ * switch_back is jumped to with sp already on the stack to go back to. */
+    .globl  switch_stacks
+    .hidden switch_stacks
+    .globl  switch_back
+    .hidden switch_back
+    .type   switch_stacks, %function
+    .align  4
+switch_stacks:
+    .cfi_startproc
+    leave_for_x1
+switch_back:
+    restore
     ret
     .cfi_endproc
     .size   switch_stacks, . - switch_stacks
@@ -48,19 +57,7 @@ switch_back:
     .align  4
 switch_begin:
     .cfi_startproc
-    stp     x19, x20, [sp, #-160]!
-    stp     x21, x22, [sp, #16]
-    stp     x23, x24, [sp, #32]
-    stp     x25, x26, [sp, #48]
-    stp     x27, x28, [sp, #64]
-    stp     x29, x30, [sp, #80]
-    stp     d8, d9, [sp, #96]
-    stp     d10, d11, [sp, #112]
-    stp     d12, d13, [sp, #128]
-    stp     d14, d15, [sp, #144]
-    mov     x9, sp
-    str     x9, [x0]
-    mov     sp, x1
+    leave_for_x1
     mov     x29, #0
     mov     x30, #0
     mov     x0, x3
@@ -74,16 +71,7 @@ switch_begin:
     .type   switch_resume, %function
     .align  4
 switch_resume:
-    ldp     x21, x22, [sp, #16]
-    ldp     x23, x24, [sp, #32]
-    ldp     x25, x26, [sp, #48]
-    ldp     x27, x28, [sp, #64]
-    ldp     x29, x30, [sp, #80]
-    ldp     d8, d9, [sp, #96]
-    ldp     d10, d11, [sp, #112]
-    ldp     d12, d13, [sp, #128]
-    ldp     d14, d15, [sp, #144]
-    ldp     x19, x20, [sp], #160
+    restore
     br      x30
     .size   switch_resume, . - switch_resume
 

@@ -13,6 +13,27 @@
  * with it. */
     .text
 
+/* Save what must be preserved, and the stack at (rdi); go to the one in rsi. */
+    .macro  leave_for_rsi
+    pushq   %rbp
+    pushq   %rbx
+    pushq   %r12
+    pushq   %r13
+    pushq   %r14
+    pushq   %r15
+    movq    %rsp, (%rdi)
+    movq    %rsi, %rsp
+    .endm
+
+    .macro  restore
+    popq    %r15
+    popq    %r14
+    popq    %r13
+    popq    %r12
+    popq    %rbx
+    popq    %rbp
+    .endm
+
 /* void switch_stacks(void **save_sp, void *to_sp)
  * switch_back is jumped to with rsp already on the stack to go back to. */
     .globl  switch_stacks
@@ -23,21 +44,9 @@
     .align  16
 switch_stacks:
     .cfi_startproc
-    pushq   %rbp
-    pushq   %rbx
-    pushq   %r12
-    pushq   %r13
-    pushq   %r14
-    pushq   %r15
-    movq    %rsp, (%rdi)
-    movq    %rsi, %rsp
+    leave_for_rsi
 switch_back:
-    popq    %r15
-    popq    %r14
-    popq    %r13
-    popq    %r12
-    popq    %rbx
-    popq    %rbp
+    restore
     ret
     .cfi_endproc
     .size   switch_stacks, . - switch_stacks
@@ -50,14 +59,7 @@ switch_back:
     .align  16
 switch_begin:
     .cfi_startproc
-    pushq   %rbp
-    pushq   %rbx
-    pushq   %r12
-    pushq   %r13
-    pushq   %r14
-    pushq   %r15
-    movq    %rsp, (%rdi)
-    movq    %rsi, %rsp
+    leave_for_rsi
     pushq   $0
     xorl    %ebp, %ebp
     movq    %rcx, %rdi
@@ -71,12 +73,7 @@ switch_begin:
     .type   switch_resume, @function
     .align  16
 switch_resume:
-    popq    %r15
-    popq    %r14
-    popq    %r13
-    popq    %r12
-    popq    %rbx
-    popq    %rbp
+    restore
     popq    %rcx
     jmpq    *%rcx
     .size   switch_resume, . - switch_resume

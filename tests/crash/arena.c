@@ -195,6 +195,15 @@ void arena_prove(struct weir_store *store, const char *name)
     arena_unlock(store, name);
 }
 
+bool arena_lock_is_wanted(struct weir_store *store, const char *name)
+{
+    struct name *n = find(store, name);
+    uint32_t word = atomic_get(&shm_name_of(n)->segment->lock.word);
+
+    name_unpin(n);
+    return word >> 31; /* SLEEPER */
+}
+
 bool arena_lock_is_orphaned(struct weir_store *store, const char *name)
 {
     struct name *n = find(store, name);

@@ -56,6 +56,9 @@ struct shm_client *arena_client(struct weir_store *store);
 /* All invariants hold, once the lock has been taken. */
 void arena_prove(struct weir_store *store, const char *name);
 
+/* Does somebody sleep until the lock of a name is free? */
+bool arena_lock_is_wanted(struct weir_store *store, const char *name);
+
 /* Did the last one who had the lock die with it?  Nobody has taken it since. */
 bool arena_lock_is_orphaned(struct weir_store *store, const char *name);
 

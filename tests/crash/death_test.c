@@ -531,7 +531,7 @@ TEST_WITHIN(who_dies_waiting_for_the_lock_is_not_taken_for_a_namesake_inside, 20
     pid_t inner = p.shared->pid;
     atomic_put(&p.shared->go, 1);
     until_ready(&p, 3);
-    usleep(100000); /* until it waits: nobody can see that from outside */
+    EVENTUALLY(arena_lock_is_wanted(p.arena.store, "n"));
     CHECK_EQ(kill(inner, SIGKILL), 0);
     arena_join(two);
     CHECK(!arena_lock_is_orphaned(p.arena.store, "n"));

@@ -2,7 +2,6 @@
 /* mem: - ledgers on the heap, for the tasks and threads of one process. */
 #include <limits.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -78,18 +77,12 @@ static int mem_grow(ledger *l)
 
 static const struct ledger_ops mem_ledger_ops = {.grow = mem_grow};
 
-/* Tokens grow for ever: a new name starts above every one that was forgotten. */
-static uint64_t first_token(struct mem *mem)
+static uint64_t token_floor(struct mem *mem)
 {
-    struct timespec now;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    uint64_t token = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
     lock_take(&mem->lock);
-    if (token < mem->last_token)
-        token = mem->last_token;
+    uint64_t floor = mem->last_token;
     lock_drop(&mem->lock);
-    return token;
+    return floor;
 }
 
 static void mem_unmake(struct local *local, struct name *n)
@@ -111,7 +104,7 @@ static int mem_make(struct local *local, const struct name_key *key, uint64_t li
     made->name.ledger.head = &made->head;
     made->name.ledger.ops = &mem_ledger_ops;
     made->head.limit = limit;
-    made->head.last_token = first_token(mem_of(local));
+    made->head.last_token = local_first_token(token_floor(mem_of(local)));
     made->head.used_at_ns = clock_real_ns();
     if (mem_grow(&made->name.ledger) < 0) {
         mem_free(made);

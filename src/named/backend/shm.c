@@ -150,7 +150,6 @@ int shm_open_store(const char *directory, const struct weir_store_options *optio
     }
     local_init(&shm->local, &shm_local_ops, options);
     shm->local.backend.ops = &shm_ops;
-    shm->patience_ns = 10 * WEIR_US;
     *ret = &shm->local.backend;
     return 0;
 }

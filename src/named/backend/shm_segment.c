@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -176,23 +175,12 @@ void shm_unmake(struct local *local, struct name *n)
     mem_free(name);
 }
 
-/* Tokens grow for ever: a new name starts above every one that was forgotten, and above
- * what a forgotten one can have had if the whole directory was removed. */
-static uint64_t first_token(const struct shm *shm)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    uint64_t token = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-    uint64_t floor = shm_token_floor(&shm->client);
-    return token > floor ? token : floor;
-}
-
 static int shm_make(struct local *local, const struct name_key *key, uint64_t limit,
                     struct name **ret)
 {
     struct shm *shm = shm_of(local);
-    struct birth birth = {key->text, limit, limit ? first_token(shm) : 0};
+    struct birth birth = {key->text, limit,
+                          limit ? local_first_token(shm_token_floor(&shm->client)) : 0};
     struct shm_segment *segment;
     struct shm_name *n;
     ino_t inode;

@@ -41,11 +41,6 @@ struct vigil {
     int64_t until_ns;
 };
 
-static int64_t earlier(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* ---- whom to watch ------------------------------------------------------------------- */
 
 static void watch_owner(struct shm *shm, const struct entry *e, struct vigil *vigil)
@@ -69,7 +64,7 @@ static void watch_for(struct shm *shm, const struct name *n, uint32_t index, str
         watch_owner(shm, &l->entries[e->prev], vigil);
         return;
     }
-    vigil->until_ns = earlier(vigil->until_ns, l->head->next_deadline_ns);
+    vigil->until_ns = clock_earlier(vigil->until_ns, l->head->next_deadline_ns);
     for (uint32_t i = l->head->held.first; i; i = l->entries[i].next)
         if (!(l->entries[i].flags & ENTRY_DETACHED))
             watch_owner(shm, &l->entries[i], vigil);
@@ -85,11 +80,11 @@ static int64_t backstop_ns(int64_t now_ns)
 static void shorten(struct vigil *vigil, int64_t *patience_ns, int64_t now_ns)
 {
     if (!vigil->blind) {
-        *patience_ns = FIRST_POLL_NS;
+        *patience_ns = 0;
         return;
     }
-    vigil->until_ns = earlier(vigil->until_ns, now_ns + *patience_ns);
-    *patience_ns = earlier(*patience_ns * 2, LAST_POLL_NS);
+    *patience_ns = *patience_ns ? clock_earlier(*patience_ns * 2, LAST_POLL_NS) : FIRST_POLL_NS;
+    vigil->until_ns = clock_earlier(vigil->until_ns, now_ns + *patience_ns);
 }
 
 static int keep(const struct vigil *vigil)
@@ -145,7 +140,7 @@ int shm_sleep(struct local *local, struct name *n, struct call *c, struct weir_d
     if (changed_soon(n, c))
         return 0;
     int64_t now_ns = clock_real_ns();
-    vigil.until_ns = earlier(deadline.at_ns, backstop_ns(now_ns));
+    vigil.until_ns = clock_earlier(deadline.at_ns, backstop_ns(now_ns));
     vigil.blind = false;
     if (!prepare(local, n, c, &vigil))
         return 0;
@@ -205,7 +200,7 @@ int64_t shm_tend(struct backend *b, int64_t now_ns)
         if (has_calls(all[i])) {
             local_tell_calls(local, all[i]);
             local_tend_name(local, all[i], now_ns);
-            next_ns = earlier(next_ns, backstop_ns(now_ns));
+            next_ns = clock_earlier(next_ns, backstop_ns(now_ns));
         }
         name_unpin(all[i]);
     }
