@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/testpoint.h"
 #include "named/owner.h"
 #include "named/store.h"
 #include "named/tended_inside.h"
@@ -171,6 +172,7 @@ void tended_begin(struct weir_store *store, struct tended *t, const struct weir_
     t->limit = limit;
     t->lease = *lease;
     id_parse(lease->id, t->id);
+    TESTPOINT("named: acquired, not yet tended");
     if (t->owned.owner)
         owner_add(&t->owned, store, t->name, t->id);
     bool watched = t->watched;
@@ -179,6 +181,7 @@ void tended_begin(struct weir_store *store, struct tended *t, const struct weir_
     tended_arm(store, t, clock_real_ns());
     int64_t next_ns = timer_next_ns(&all->timers);
     lock_drop(&all->lock);
+    TESTPOINT("named: tended, and known to others");
     if (watched)
         keeper_ring(&store->keeper); /* it may have been taken away already, and nobody knew */
     keeper_expect(&store->keeper, next_ns);

@@ -165,6 +165,55 @@ STORE_TEST(many_losses_are_told_to_each)
         check_loss(&loss[i], &lease[i]);
 }
 
+/* ---- before it is known --------------------------------------------------------------------- */
+
+STORE_TEST(who_is_evicted_before_anybody_watches_is_told_of_the_loss)
+{
+    struct loss loss = {.times = 0};
+    struct weir_lease_request request = ask_to_be_told(backend.usual_ttl_ns, &loss);
+
+    request.id = AN_ID;
+    test_hold("named: acquired, not yet tended");
+    struct asker *thread = begin_to_ask(w, w->store, THREAD, request, WEIR_FOREVER);
+    test_reached("named: acquired, not yet tended");
+    CHECK_EQ(weir_store_evict(w->store, "n", AN_ID), 0);
+    test_let_go("named: acquired, not yet tended");
+    CHECK_EQ(answer_of(thread), 0);
+    check_loss(&loss, &thread->lease);
+}
+
+struct giver {
+    struct world *w;
+    int gave;
+};
+
+static void give_back_at_once(const char *name, const struct weir_lease *lease, void *arg)
+{
+    struct giver *giver = arg;
+
+    weir_lease_release(giver->w->store, name, lease->id); /* nobody tends it any more */
+    __atomic_store_n(&giver->gave, 1, __ATOMIC_RELEASE);
+}
+
+/* ASan sees whether its task still touches what was freed by then. */
+STORE_TEST(who_gives_back_what_is_lost_does_so_though_its_task_is_only_coming_to_know_of_it)
+{
+    struct weir_lease_request request = ask("n", 1);
+    struct giver giver = {.w = w};
+
+    request.id = AN_ID;
+    request.on_lost = give_back_at_once;
+    request.arg = &giver;
+    test_hold("named: tended, and known to others");
+    struct asker *task = begin_to_ask(w, w->store, TASK, request, WEIR_FOREVER);
+    test_reached("named: tended, and known to others");
+    CHECK_EQ(weir_store_evict(w->store, "n", AN_ID), 0);
+    EVENTUALLY(__atomic_load_n(&giver.gave, __ATOMIC_ACQUIRE));
+    test_let_go("named: tended, and known to others");
+    CHECK_EQ(answer_of(task), 0);
+    leave(task);
+}
+
 /* ---- in on_lost ------------------------------------------------------------------------------- */
 
 struct reaction {
